@@ -1,0 +1,39 @@
+import type { Manifest } from '../models/manifest.js';
+import type { EncodeRequest, EngineCounters, EngineEvent, GenerateRequest } from './request.js';
+
+/** How an engine runs. */
+export interface EngineSettings {
+  /** The compiled model's folder. */
+  readonly folder: string;
+  /** Sequences decoded together. */
+  readonly maxSequences: number;
+  /** Positions of one sequence, prompt and completion together; at most the manifest's contextLength. */
+  readonly contextLength: number;
+  /** Memory for the KV cache, in bytes. */
+  readonly kvBytes: number;
+  /** Tokens of prefill (or of an encoder's batch) in one step. */
+  readonly maxBatchTokens: number;
+  /** Threads of ONNX Runtime. */
+  readonly threads: number;
+}
+
+/**
+ * An engine as the rest of the worker sees it. Calls return at once; what comes of them arrives at the listener,
+ * the events of one step together.
+ */
+export interface Engine {
+  readonly manifest: Manifest;
+  /** @throws Error when the model is not a decoder. */
+  generate(request: GenerateRequest): void;
+  /** @throws Error when the model is not an encoder. */
+  encode(request: EncodeRequest): void;
+  /** Drops a request wherever it is, or one choice of it; a `cancelled` event follows when it was the whole request. */
+  cancel(id: string, choice?: number): void;
+  counters(): Promise<EngineCounters>;
+  /** Called with the events of each step, in order. Set it before the first request. */
+  onEvents(listener: (events: readonly EngineEvent[]) => void): void;
+  /** Called when the engine cannot go on; every request it held is lost. */
+  onFailure(listener: (error: Error) => void): void;
+  /** Stops the thread and frees the session. Idempotent. */
+  close(): Promise<void>;
+}
