@@ -2,6 +2,8 @@
  * A model's published files, read but not yet compiled: one view over a Hugging Face folder (safetensors) and over
  * a GGUF file. Tensor names, shapes and row orders are those of the Hugging Face implementation whatever the file
  * says: a GGUF reader renames its tensors and undoes the query and key permutation of architecture `llama`.
+ * Encoders' names are those of the bare encoder (`embeddings.word_embeddings.weight`) beside those of a task's head
+ * (`classifier.weight`): the prefix `bert.` or `roberta.` of task models is not part of them.
  */
 export interface Checkpoint {
   /** SHA-256 over everything the compiled model depends on. */
