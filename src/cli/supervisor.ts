@@ -1,0 +1,86 @@
+import type { Logger } from '../platform/logger.js';
+import { type ChildSpecification, SupervisedChild } from './supervised-child.js';
+
+export interface SupervisorOptions {
+  readonly logger: Logger;
+  /** Receives what the children write to standard error, line by line. */
+  readonly onLine: (line: string) => void;
+  /** The wait before the first restart; it doubles with every further one, up to `maxDelayMs`. */
+  readonly firstDelayMs?: number;
+  readonly maxDelayMs?: number;
+  /** After being ready for this long a child has recovered: its next restart waits `firstDelayMs` again. */
+  readonly healthyMs?: number;
+}
+
+interface Supervised {
+  readonly specification: ChildSpecification;
+  process: SupervisedChild;
+  failures: number;
+  restart?: NodeJS.Timeout;
+}
+
+/**
+ * Keeps child processes running: one that exits is started again, later each time while it keeps failing. Processes
+ * are only ever started by `#launch`; `stop` and `kill` end that for good.
+ */
+export class Supervisor {
+  readonly #options: Required<SupervisorOptions>;
+  readonly #children = new Set<Supervised>();
+  #stopped = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = { firstDelayMs: 200, maxDelayMs: 30_000, healthyMs: 30_000, ...options };
+  }
+
+  /**
+   * Starts a child and resolves when it is ready.
+   * @throws Error saying why when it exits instead; only a child that was ready once is started again.
+   */
+  async start(specification: ChildSpecification): Promise<void> {
+    if (this.#stopped) throw new Error('The supervisor was stopped.');
+    const process = new SupervisedChild(specification, this.#options.onLine);
+    const child: Supervised = { specification, process, failures: 0 };
+    this.#children.add(child);
+    await process.ready;
+    this.#watch(child);
+  }
+
+  /** Asks every child to exit and kills those that have not after `graceMs`. */
+  async stop({ graceMs }: { graceMs: number }): Promise<void> {
+    this.#forgetRestarts();
+    await Promise.all([...this.#children].map(({ process }) => process.stop(graceMs)));
+  }
+
+  /** Kills every child without asking. */
+  kill(): void {
+    this.#forgetRestarts();
+    for (const { process } of this.#children) process.kill();
+  }
+
+  #forgetRestarts(): void {
+    this.#stopped = true;
+    for (const { restart } of this.#children) clearTimeout(restart);
+  }
+
+  #watch(child: Supervised): void {
+    void child.process.exited.then(({ how, readyForMs }) => {
+      if (this.#stopped) return;
+      const { logger, firstDelayMs, maxDelayMs, healthyMs } = this.#options;
+      if (readyForMs >= healthyMs) child.failures = 0;
+      const delayMs = Math.min(maxDelayMs, firstDelayMs * 2 ** child.failures);
+      child.failures += 1;
+      logger.warn(`${child.specification.name} ${how}; starting it again in ${delayMs / 1000} s`);
+      child.restart = setTimeout(() => this.#launch(child), delayMs);
+    });
+  }
+
+  #launch(child: Supervised): void {
+    child.process = new SupervisedChild(child.specification, this.#options.onLine);
+    child.process.ready.then(
+      () => this.#options.logger.info(`${child.specification.name} is ready again`),
+      // The exit is reported where it is acted on.
+      () => {},
+    );
+    this.#watch(child);
+  }
+}
