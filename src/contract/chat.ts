@@ -1,5 +1,13 @@
 import { z } from 'zod';
 
+/** A field inside a message that clients leave out or send as null, which means the same. */
+function absentOrNull<T extends z.ZodType>(schema: T) {
+  return schema
+    .nullish()
+    .transform((value) => value ?? undefined)
+    .optional();
+}
+
 /** Limits of the operation that do not depend on the model. */
 export const maxTools = 128;
 export const maxStopSequences = 4;
@@ -25,7 +33,7 @@ export const toolCallSchema = z
   .meta({ id: 'ToolCall' });
 export type ToolCall = z.infer<typeof toolCallSchema>;
 
-const name = z.string().optional();
+const name = absentOrNull(z.string());
 
 /** One message of the conversation so far. `developer` is another name of `system`. */
 export const messageSchema = z
@@ -36,7 +44,7 @@ export const messageSchema = z
       .object({
         role: z.literal('assistant'),
         content: contentSchema.nullish(),
-        tool_calls: z.array(toolCallSchema).min(1).optional(),
+        tool_calls: absentOrNull(z.array(toolCallSchema).min(1)),
         name,
       })
       .refine((message) => message.content != null || message.tool_calls !== undefined, {
@@ -45,7 +53,10 @@ export const messageSchema = z
       }),
     z.object({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string(), name }),
   ])
-  .meta({ id: 'Message' });
+  .meta({
+    id: 'Message',
+    description: 'One message of the conversation; `developer` is another name of `system`.',
+  });
 export type Message = z.infer<typeof messageSchema>;
 
 export const toolSchema = z
@@ -53,18 +64,21 @@ export const toolSchema = z
     type: z.literal('function'),
     function: z.object({
       name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must match ^[a-zA-Z0-9_-]{1,64}$'),
-      description: z.string().optional(),
-      parameters: z.record(z.string(), z.unknown()).optional().meta({ description: 'A JSON schema.' }),
+      description: absentOrNull(z.string()),
+      parameters: absentOrNull(z.record(z.string(), z.unknown()).meta({ description: 'A JSON schema.' })),
       strict: z.boolean().nullish(),
     }),
   })
   .meta({ id: 'Tool' });
 export type Tool = z.infer<typeof toolSchema>;
 
-export const toolChoiceSchema = z.union([
-  z.enum(['none', 'auto', 'required']),
-  z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
-]);
+export const toolChoiceSchema = z.union(
+  [
+    z.enum(['none', 'auto', 'required']),
+    z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
+  ],
+  { error: 'must be "none", "auto", "required" or the function to call' },
+);
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 export const responseFormatSchema = z.discriminatedUnion('type', [
@@ -74,7 +88,7 @@ export const responseFormatSchema = z.discriminatedUnion('type', [
     type: z.literal('json_schema'),
     json_schema: z.object({
       name: z.string(),
-      description: z.string().optional(),
+      description: absentOrNull(z.string()),
       schema: z.record(z.string(), z.unknown()),
       strict: z.boolean().nullish(),
     }),
@@ -85,36 +99,85 @@ export type ResponseFormat = z.infer<typeof responseFormatSchema>;
 /** The body of `POST /v1/chat/completions`. Unknown fields are ignored; null means absent, as clients send it. */
 export const chatRequestSchema = z
   .object({
-    model: z.string().min(1),
-    messages: z.array(messageSchema).min(1),
-    stream: z.boolean().nullish(),
-    stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
-    max_tokens: z.int().min(1).nullish(),
+    model: z.string().min(1).meta({ description: 'The id of a chat model that is online.' }),
+    messages: z.array(messageSchema).min(1).meta({ description: 'The conversation so far.' }),
+    stream: z
+      .boolean()
+      .nullish()
+      .meta({ description: 'Send the reply as server-sent events as it is written.', default: false }),
+    stream_options: z
+      .object({
+        include_usage: z.boolean().nullish().meta({
+          description: 'Before [DONE], send one chunk with the usage and no choices.',
+        }),
+      })
+      .nullish()
+      .meta({ description: 'Only of use with stream.' }),
+    max_tokens: z
+      .int()
+      .min(1)
+      .nullish()
+      .meta({
+        description:
+          "The longest reply, in tokens; the model's own default when absent. What does not fit into the context " +
+          'beside the prompt is cut off.',
+      }),
     max_completion_tokens: z.int().min(1).nullish().meta({ description: 'Another name of max_tokens.' }),
-    stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(maxStopSequences)]).nullish(),
-    temperature: z.number().min(0).max(2).nullish(),
-    top_p: z.number().gt(0).max(1).nullish(),
+    stop: z
+      .union([z.string().min(1), z.array(z.string().min(1)).max(maxStopSequences)])
+      .nullish()
+      .meta({ description: 'Generation stops at the first of these; the reply does not contain it.' }),
+    temperature: z.number().min(0).max(2).nullish().meta({
+      description: "Randomness: 0 always takes the likeliest token. The model's own default, else 0.7.",
+    }),
+    top_p: z.number().gt(0).max(1).nullish().meta({
+      description: 'Draw from the likeliest tokens that together have this probability.',
+      default: 0.7,
+    }),
     top_k: z
       .union([z.literal(-1), z.int().min(1).max(1000)], { error: 'must be -1 or an integer from 1 to 1000' })
-      .nullish(),
-    min_p: z.number().min(0).max(1).nullish(),
-    frequency_penalty: z.number().min(-2).max(2).nullish(),
-    presence_penalty: z.number().min(-2).max(2).nullish(),
-    seed: z.int().nullish(),
-    n: z.int().min(1).max(16).nullish(),
-    logprobs: z.boolean().nullish(),
-    top_logprobs: z.int().min(0).max(20).nullish(),
+      .nullish()
+      .meta({ description: 'Draw from this many of the likeliest tokens; -1 for all.', default: 50 }),
+    min_p: z.number().min(0).max(1).nullish().meta({
+      description: 'Drop tokens less likely than this share of the likeliest.',
+      default: 0,
+    }),
+    frequency_penalty: z.number().min(-2).max(2).nullish().meta({
+      description: 'Makes a token less likely each time that it has occurred.',
+      default: 0,
+    }),
+    presence_penalty: z.number().min(-2).max(2).nullish().meta({
+      description: 'Makes a token less likely once it has occurred.',
+      default: 0,
+    }),
+    seed: z.int().nullish().meta({ description: 'Same seed, model and request: same text.' }),
+    n: z.int().min(1).max(16).nullish().meta({ description: 'How many replies to write.', default: 1 }),
+    logprobs: z
+      .boolean()
+      .nullish()
+      .meta({ description: 'Return the log-probability of each token.', default: false }),
+    top_logprobs: z.int().min(0).max(20).nullish().meta({
+      description: 'With logprobs: how many alternatives to return with each token.',
+    }),
     logit_bias: z
       .record(z.string().regex(/^\d+$/, 'must be a token id'), z.number().min(-100).max(100))
-      .nullish(),
-    response_format: responseFormatSchema.nullish(),
-    tools: z.array(toolSchema).max(maxTools).nullish(),
-    tool_choice: toolChoiceSchema.nullish(),
-    parallel_tool_calls: z.boolean().nullish(),
-    user: z.string().nullish(),
-    metadata: z.record(z.string(), z.unknown()).nullish(),
+      .nullish()
+      .meta({ description: 'Token id to a number that is added to its logit.' }),
+    response_format: responseFormatSchema.nullish().meta({
+      description: 'What the text must be: anything, JSON, or JSON that fits a schema.',
+    }),
+    tools: z.array(toolSchema).max(maxTools).nullish().meta({ description: 'Functions the model may call.' }),
+    tool_choice: toolChoiceSchema
+      .nullish()
+      .meta({ description: 'Whether the model may or must call a function, or which.' }),
+    parallel_tool_calls: z
+      .boolean()
+      .nullish()
+      .meta({ description: 'Whether one reply may hold several calls.', default: true }),
+    user: z.string().nullish().meta({ description: 'Your own name of the end user, kept with the usage.' }),
+    metadata: z.record(z.string(), z.unknown()).nullish().meta({ description: 'Accepted and not used.' }),
   })
-  .meta({ id: 'ChatCompletionRequest' });
+  .meta({ id: 'ChatCompletionRequest', description: 'Fields that are not listed are ignored.' });
 export type ChatRequest = z.infer<typeof chatRequestSchema>;
 
 /** Why a choice ended: end of turn or stop sequence; the token limit; a tool call. */
