@@ -1,0 +1,38 @@
+import type { Tokenizer } from './tokenizer.js';
+
+/**
+ * Turns the tokens of one choice into text as they come. Every piece of text is whole characters; the bytes of an
+ * unfinished one wait for the rest. The work for a token does not grow with the text before it.
+ */
+export class Detokenizer {
+  readonly #tokenizer: Tokenizer;
+  /** Keeps the bytes of an unfinished character. A byte order mark is a character like any other. */
+  readonly #bytes = new TextDecoder('utf-8', { ignoreBOM: true });
+  /** The token before: decoders treat the first token of a text unlike the others, and look no further back. */
+  #previous: number | undefined;
+
+  constructor(tokenizer: Tokenizer) {
+    this.#tokenizer = tokenizer;
+  }
+
+  /** The text that `token` completes; control tokens have none. */
+  push(token: number): string {
+    if (this.#tokenizer.spellingOf(token) !== undefined) return '';
+    const previous = this.#previous;
+    this.#previous = token;
+    const bytes = this.#tokenizer.bytesOf(token);
+    if (bytes !== undefined) return this.#bytes.decode(bytes, { stream: true });
+    return this.flush() + textAfter(this.#tokenizer, previous, token);
+  }
+
+  /** What remains at the end: U+FFFD for bytes that never became a character, else nothing. */
+  flush(): string {
+    return this.#bytes.decode();
+  }
+}
+
+/** The text of `token` where `previous` stands before it. */
+function textAfter(tokenizer: Tokenizer, previous: number | undefined, token: number): string {
+  if (previous === undefined) return tokenizer.decode([token]);
+  return tokenizer.decode([previous, token]).slice(tokenizer.decode([previous]).length);
+}
