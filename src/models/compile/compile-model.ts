@@ -1,0 +1,93 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { compiledFiles, type Manifest, manifestFormat, type WeightFormat } from '../manifest.js';
+import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
+import { buildDecoderGraph } from './decoder-graph.js';
+import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
+import { ExternalData } from './external-data.js';
+import { float32Projection } from './float32-projection.js';
+import { Graph } from './graph.js';
+import { int8Projection } from './int8-projection.js';
+import type { Projection } from './projection.js';
+
+const projections: Record<WeightFormat, Projection> = { float32: float32Projection, int8: int8Projection };
+
+export interface CompileOptions {
+  readonly checkpoint: Checkpoint;
+  readonly weights: WeightFormat;
+  /** An empty folder that exists. What is in it after a failure is of no use. */
+  readonly folder: string;
+  /** Called with the share of the work that is done, 0..1, after each layer. */
+  readonly onProgress?: (share: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Compiles a checkpoint into `folder`: graph, weights, tokenizer and manifest. Memory stays at the model's largest
+ * tensors; the weights go to the disk as they are made.
+ * @throws CheckpointError when a tensor is missing or misshapen; the signal's reason when it aborts
+ */
+export async function compileModel(options: CompileOptions): Promise<Manifest> {
+  const { checkpoint, weights, folder } = options;
+  const { config } = checkpoint;
+  const data = await ExternalData.create(join(folder, compiledFiles.weights));
+  try {
+    const graph = new Graph(data, compiledFiles.weights);
+    const common = {
+      checkpoint,
+      projection: projections[weights],
+      onProgress: options.onProgress ?? (() => {}),
+      signal: options.signal ?? new AbortController().signal,
+    };
+    if (config.kind === 'decoder') await buildDecoderGraph(graph, { ...common, config });
+    else await buildEncoderGraph(graph, { ...common, config });
+    await writeFile(join(folder, compiledFiles.graph), graph.encode());
+  } finally {
+    await data.close();
+  }
+  const manifest = describe(checkpoint, weights);
+  await writeFile(join(folder, compiledFiles.tokenizer), checkpoint.tokenizerJson);
+  await writeFile(join(folder, compiledFiles.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
+  return manifest;
+}
+
+function describe(checkpoint: Checkpoint, weights: WeightFormat): Manifest {
+  const { config } = checkpoint;
+  const common = {
+    format: manifestFormat,
+    architecture: config.architecture,
+    weights,
+    sourceSha256: checkpoint.sha256,
+    vocabularySize: config.vocabularySize,
+    contextLength: config.contextLength,
+  } as const;
+  return config.kind === 'decoder'
+    ? { ...common, ...describeDecoder(checkpoint, config) }
+    : { ...common, ...describeEncoder(config) };
+}
+
+function describeDecoder(checkpoint: Checkpoint, config: DecoderConfig) {
+  return {
+    kind: config.kind,
+    layers: config.layers,
+    heads: config.heads,
+    kvHeads: config.kvHeads,
+    headSize: config.headSize,
+    endTokens: [...checkpoint.endTokens],
+    chatTemplate: checkpoint.chatTemplate,
+    beginText: checkpoint.beginText,
+    endText: checkpoint.endText,
+    generation: { ...checkpoint.generation },
+  };
+}
+
+function describeEncoder(config: EncoderConfig) {
+  return {
+    kind: config.kind,
+    scoring: config.scoring,
+    dimension: config.scoring === 'cross-encoder' ? 1 : config.hiddenSize,
+    paddingToken: config.paddingToken,
+    tokenTypes: takesTokenTypes(config),
+    firstPosition: config.firstPosition,
+  };
+}

@@ -1,0 +1,283 @@
+import type { Checkpoint, DecoderConfig } from './checkpoint.js';
+import { float, type Graph, int, ints, type Value } from './graph.js';
+import { type LinearLayerParts, readLinear } from './linear-layer.js';
+import type { Projection } from './projection.js';
+import { rotaryCaches } from './rotary.js';
+
+export interface DecoderGraphOptions {
+  readonly checkpoint: Checkpoint;
+  readonly config: DecoderConfig;
+  readonly projection: Projection;
+  /** Called after each layer with the share of the work that is done, 0..1. */
+  readonly onProgress: (share: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Builds a causal language model of the llama family, one graph for prefill and decode. The graph reads the KV cache
+ * and returns only the rows to add to it; the caller owns the cache.
+ *
+ * Inputs, with B sequences, S new positions, T cached ones and G = heads / kvHeads:
+ * - `input_ids`, `position_ids`: int64 [B, S]
+ * - `mask`: float32 [B, 1, G * S, T + S], added to the attention scores; row g * S + s is new position s, the first
+ *   T columns are the cached positions. Use a large negative number, not infinity: a row without any finite score
+ *   would be NaN, and so would all that attends to it.
+ * - `last`: int64 [B], which of the S positions the logits are wanted of
+ * - `past.L.key`, `past.L.value`: float32 [B, kvHeads, T, headSize]
+ *
+ * Outputs: `logits` float32 [B, vocabularySize]; `new.L.key` (rotated) and `new.L.value` float32
+ * [B, kvHeads, S, headSize].
+ *
+ * @throws CheckpointError naming a tensor that is missing or misshapen
+ */
+export async function buildDecoderGraph(graph: Graph, options: DecoderGraphOptions): Promise<void> {
+  const { config, onProgress, signal } = options;
+  const steps = config.layers + 2;
+
+  const { table, rows, ids } = await embed(graph, options);
+  const build: Build = { ...options, graph, table, shared: await declareShared(graph, config, ids, rows) };
+  let stream: Stream = { residual: rows };
+  onProgress(1 / steps);
+  for (let layer = 0; layer < config.layers; layer++) {
+    signal.throwIfAborted();
+    stream = await addBlock(build, layer, stream);
+    onProgress((layer + 2) / steps);
+  }
+  signal.throwIfAborted();
+  await addHead(build, stream);
+  onProgress(1);
+}
+
+/**
+ * The residual stream between two blocks: the sum so far, and what the last block adds to it. Both are rows, one per
+ * token: [R = B * S, hiddenSize].
+ */
+interface Stream {
+  readonly residual: Value;
+  readonly update?: Value;
+}
+
+/** Values that every layer uses. */
+interface Shared {
+  /** [4]: B, S, heads + 2 * kvHeads, headSize */
+  readonly packedShape: Value;
+  readonly positions: Value;
+  readonly mask: Value;
+  /** Rotary caches, [contextLength, headSize / 2]. */
+  readonly cosines: Value;
+  readonly sines: Value;
+  /** [2]: T, S */
+  readonly scoreColumns: Value;
+  /** [B]: of each sequence the row whose logits are wanted. */
+  readonly lastRows: Value;
+}
+
+interface Build extends DecoderGraphOptions {
+  readonly graph: Graph;
+  /** The embedding table, [vocabularySize, hiddenSize]. */
+  readonly table: Value;
+  readonly shared: Shared;
+}
+
+async function embed(
+  graph: Graph,
+  { checkpoint, config }: DecoderGraphOptions,
+): Promise<{ table: Value; ids: Value; rows: Value }> {
+  const shape = [config.vocabularySize, config.hiddenSize];
+  const table = await graph.weight('embeddings', shape, await checkpoint.read(embeddingTensor, shape));
+  const ids = graph.input('input_ids', 'int64', ['B', 'S']);
+  const embedded = graph.node('Gather', [table, ids]);
+  return { table, ids, rows: graph.node('Reshape', [embedded, graph.shape(-1, config.hiddenSize)]) };
+}
+
+async function declareShared(graph: Graph, config: DecoderConfig, ids: Value, rows: Value): Promise<Shared> {
+  const { headSize, heads, kvHeads, contextLength } = config;
+  const positions = graph.input('position_ids', 'int64', ['B', 'S']);
+  const mask = graph.input('mask', 'float32', ['B', 1, 'GS', 'TS']);
+  const last = graph.input('last', 'int64', ['B']);
+  for (let layer = 0; layer < config.layers; layer++) {
+    for (const part of ['key', 'value']) {
+      graph.input(`past.${layer}.${part}`, 'float32', ['B', kvHeads, 'T', headSize]);
+    }
+  }
+  const dimension = (value: Value, axis: number) =>
+    graph.node('Shape', [value], { start: int(axis), end: int(axis + 1) });
+  const newLength = dimension(ids, 1);
+  const scalar = (value: Value) => graph.node('Squeeze', [value]);
+  const firstRows = graph.node('Range', [graph.integer(0), scalar(dimension(rows, 0)), scalar(newLength)]);
+  const { cosines, sines } = rotaryCaches(config.rope, headSize, contextLength);
+  const cacheShape = [contextLength, headSize / 2];
+  return {
+    packedShape: graph.node(
+      'Concat',
+      [graph.node('Shape', [ids]), graph.shape(heads + 2 * kvHeads, headSize)],
+      { axis: int(0) },
+    ),
+    positions,
+    mask,
+    cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
+    sines: await graph.weight('rotary.sines', cacheShape, sines),
+    scoreColumns: graph.node('Concat', [dimension('past.0.key', 2), newLength], { axis: int(0) }),
+    lastRows: graph.node('Add', [firstRows, last]),
+  };
+}
+
+async function addBlock(build: Build, layer: number, stream: Stream): Promise<Stream> {
+  const { graph, config, shared } = build;
+  const prefix = `model.layers.${layer}`;
+  const before = await addNorm(build, `${prefix}.input_layernorm`, stream);
+  let context = await addAttention(build, layer, before.normed);
+  let { residual } = before;
+  if (layer === config.layers - 1) {
+    // Nothing attends to what the last layer makes of the other rows.
+    context = graph.node('Gather', [context, shared.lastRows]);
+    residual = graph.node('Gather', [residual, shared.lastRows]);
+  }
+  const attended = await project(build, context, {
+    name: `${prefix}.output`,
+    inputs: config.heads * config.headSize,
+    parts: [{ tensor: `${prefix}.self_attn.o_proj`, outputs: config.hiddenSize }],
+  });
+  const between = await addNorm(build, `${prefix}.post_attention_layernorm`, { residual, update: attended });
+  return { residual: between.residual, update: await addFeedForward(build, layer, between.normed) };
+}
+
+/** RMS norm of the stream: the normalized rows, and the stream with its update summed in. */
+async function addNorm(
+  { graph, checkpoint, config }: Build,
+  tensor: string,
+  { residual, update }: Stream,
+): Promise<{ normed: Value; residual: Value }> {
+  const shape = [config.hiddenSize];
+  const weight = await graph.weight(tensor, shape, await checkpoint.read(`${tensor}.weight`, shape));
+  const epsilon = float(config.normEpsilon);
+  if (update === undefined) {
+    const normed = graph.node('SimplifiedLayerNormalization', [residual, weight], { axis: int(-1), epsilon });
+    return { normed, residual };
+  }
+  const outputs = graph.nodes(
+    'com.microsoft.SkipSimplifiedLayerNormalization',
+    [update, residual, weight],
+    4,
+    { epsilon },
+  );
+  return { normed: outputs[0]!, residual: outputs[3]! };
+}
+
+/**
+ * Grouped-query attention: the queries of the heads that share a key are rows of one matrix, so that keys are never
+ * repeated. Cached and new positions are scored apart and meet only in the softmax, because joining the keys and
+ * values themselves would copy the cache.
+ * @param rows [R, hiddenSize]
+ * @returns [R, heads * headSize]
+ */
+async function addAttention(build: Build, layer: number, rows: Value): Promise<Value> {
+  const { graph, config, shared } = build;
+  const { heads, kvHeads, headSize } = config;
+  const prefix = `model.layers.${layer}.self_attn`;
+  const packed = await project(build, rows, {
+    name: `model.layers.${layer}.query_key_value`,
+    inputs: config.hiddenSize,
+    parts: [
+      { tensor: `${prefix}.q_proj`, outputs: heads * headSize },
+      { tensor: `${prefix}.k_proj`, outputs: kvHeads * headSize },
+      { tensor: `${prefix}.v_proj`, outputs: kvHeads * headSize },
+    ],
+    bias: config.attentionBias,
+  });
+  const byPosition = graph.node('Reshape', [packed, shared.packedShape]);
+  const byHead = graph.node('Transpose', [byPosition], { perm: ints(0, 2, 1, 3) });
+  const [query, key, value] = graph.nodes('Split', [byHead, graph.shape(heads, kvHeads, kvHeads)], 3, {
+    axis: int(1),
+  });
+  const rotated = await addRotary(build, `${prefix}.q_norm`, query!);
+  const newKey = await addRotary(build, `${prefix}.k_norm`, key!);
+  const newValue = value!;
+  const dims = ['B', kvHeads, 'S', headSize];
+  graph.output(`new.${layer}.key`, newKey, 'float32', dims);
+  graph.output(`new.${layer}.value`, newValue, 'float32', dims);
+
+  const grouped = graph.node('Reshape', [rotated, graph.shape(0, kvHeads, -1, headSize)]);
+  const score = (keys: Value) =>
+    graph.node('com.microsoft.FusedMatMul', [grouped, keys], {
+      transB: int(1),
+      alpha: float(1 / Math.sqrt(headSize)),
+    });
+  const scores = graph.node('Concat', [score(`past.${layer}.key`), score(newKey)], { axis: int(-1) });
+  const weights = graph.node('Softmax', [graph.node('Add', [scores, shared.mask])], { axis: int(-1) });
+  const [pastWeights, newWeights] = graph.nodes('Split', [weights, shared.scoreColumns], 2, {
+    axis: int(-1),
+  });
+  const mixed = graph.node('Add', [
+    graph.node('MatMul', [pastWeights!, `past.${layer}.value`]),
+    graph.node('MatMul', [newWeights!, newValue]),
+  ]);
+  const mixedByHead = graph.node('Reshape', [mixed, graph.shape(0, heads, -1, headSize)]);
+  const mixedByPosition = graph.node('Transpose', [mixedByHead], { perm: ints(0, 2, 1, 3) });
+  return graph.node('Reshape', [mixedByPosition, graph.shape(-1, heads * headSize)]);
+}
+
+/** Rotary positions on [B, n, S, headSize], after the norm of each head where the model has one. */
+async function addRotary(build: Build, norm: string, states: Value): Promise<Value> {
+  const { graph, checkpoint, config, shared } = build;
+  let normed = states;
+  if (config.queryKeyNorm) {
+    const shape = [config.headSize];
+    const weight = await graph.weight(norm, shape, await checkpoint.read(`${norm}.weight`, shape));
+    normed = graph.node('SimplifiedLayerNormalization', [states, weight], {
+      axis: int(-1),
+      epsilon: float(config.normEpsilon),
+    });
+  }
+  return graph.node('com.microsoft.RotaryEmbedding', [
+    normed,
+    shared.positions,
+    shared.cosines,
+    shared.sines,
+  ]);
+}
+
+/** down(SiLU(gate(x)) * up(x)) */
+async function addFeedForward(build: Build, layer: number, rows: Value): Promise<Value> {
+  const { graph, config } = build;
+  const { hiddenSize, intermediateSize } = config;
+  const prefix = `model.layers.${layer}`;
+  const packed = await project(build, rows, {
+    name: `${prefix}.gate_up`,
+    inputs: hiddenSize,
+    parts: [
+      { tensor: `${prefix}.mlp.gate_proj`, outputs: intermediateSize },
+      { tensor: `${prefix}.mlp.up_proj`, outputs: intermediateSize },
+    ],
+  });
+  const [gate, up] = graph.nodes('Split', [packed], 2, { axis: int(-1), num_outputs: int(2) });
+  const activated = graph.node('com.microsoft.QuickGelu', [gate!], { alpha: float(1) });
+  return project(build, graph.node('Mul', [activated, up!]), {
+    name: `${prefix}.down`,
+    inputs: intermediateSize,
+    parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
+  });
+}
+
+async function addHead(build: Build, stream: Stream): Promise<void> {
+  const { graph, checkpoint, config, table } = build;
+  const { hiddenSize: inputs, vocabularySize: outputs } = config;
+  const { normed } = await addNorm(build, 'model.norm', stream);
+  const weight = await checkpoint.read(config.tiedEmbeddings ? embeddingTensor : 'lm_head.weight', [
+    outputs,
+    inputs,
+  ]);
+  const layer = { name: 'head', outputs, inputs, weight };
+  const logits = await build.projection.project(
+    graph,
+    normed,
+    config.tiedEmbeddings ? { ...layer, stored: table } : layer,
+  );
+  graph.output('logits', logits, 'float32', ['B', outputs]);
+}
+
+async function project(build: Build, rows: Value, layer: LinearLayerParts): Promise<Value> {
+  return build.projection.project(build.graph, rows, await readLinear(build.checkpoint, layer));
+}
+
+const embeddingTensor = 'model.embed_tokens.weight';

@@ -1,0 +1,227 @@
+import type { Checkpoint, EncoderConfig } from './checkpoint.js';
+import { float32Projection } from './float32-projection.js';
+import { absent, float, type Graph, int, type Value } from './graph.js';
+import { type LinearLayerParts, readLinear } from './linear-layer.js';
+import type { Projection } from './projection.js';
+
+export interface EncoderGraphOptions {
+  readonly checkpoint: Checkpoint;
+  readonly config: EncoderConfig;
+  readonly projection: Projection;
+  /** Called after each layer with the share of the work that is done, 0..1. */
+  readonly onProgress: (share: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Whether the graph of such a model takes `token_type_ids`. XLM-RoBERTa's tokenizers make none. */
+export function takesTokenTypes(config: EncoderConfig): boolean {
+  return config.architecture === 'bert' && config.tokenTypes > 1;
+}
+
+/**
+ * Builds a BERT or XLM-RoBERTa encoder that makes one row of each sequence.
+ *
+ * Inputs, with B sequences padded to S positions: `input_ids`, `attention_mask` (1 for tokens, 0 for padding),
+ * `position_ids` and, where `takesTokenTypes` says so, `token_type_ids`: all int64 [B, S].
+ *
+ * Output: `rows` float32 [B, 1], a cross-encoder's logit, or [B, hiddenSize], a bi-encoder's embedding: the mean over
+ * the tokens, at length 1.
+ *
+ * @throws CheckpointError naming a tensor that is missing or misshapen
+ */
+export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptions): Promise<void> {
+  const { config, onProgress, signal } = options;
+  const steps = config.layers + 2;
+
+  const ids = graph.input('input_ids', 'int64', ['B', 'S']);
+  const attentionMask = graph.input('attention_mask', 'int64', ['B', 'S']);
+  const build: Build = {
+    ...options,
+    graph,
+    prefix: tensorPrefix(options),
+    rowShape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
+      axis: int(0),
+    }),
+    keyMask: graph.node('Cast', [attentionMask], { to: int(onnxInt32) }),
+  };
+  let rows = await addEmbeddings(build, ids);
+  onProgress(1 / steps);
+  for (let layer = 0; layer < config.layers; layer++) {
+    signal.throwIfAborted();
+    rows = await addLayer(build, layer, rows);
+    onProgress((layer + 2) / steps);
+  }
+  const states = graph.node('Reshape', [rows, build.rowShape]);
+  if (config.scoring === 'cross-encoder') {
+    graph.output('rows', await addClassifier(build, states), 'float32', ['B', 1]);
+  } else {
+    graph.output('rows', addMeanPooling(graph, states, attentionMask), 'float32', ['B', config.hiddenSize]);
+  }
+  onProgress(1);
+}
+
+/** `TensorProto.DataType` as `Cast` wants it. */
+const onnxFloat32 = 1;
+const onnxInt32 = 6;
+
+interface Build extends EncoderGraphOptions {
+  readonly graph: Graph;
+  /** What stands before the encoder's tensor names. */
+  readonly prefix: string;
+  /** [3]: B, S, hiddenSize */
+  readonly rowShape: Value;
+  /** int32 [B, S] */
+  readonly keyMask: Value;
+}
+
+/** A classifier's checkpoint names the encoder inside it; a bare encoder's does not. */
+function tensorPrefix({ checkpoint, config }: EncoderGraphOptions): string {
+  const prefix = config.architecture === 'bert' ? 'bert.' : 'roberta.';
+  return checkpoint.has(`${prefix}embeddings.word_embeddings.weight`) ? prefix : '';
+}
+
+/**
+ * The sum of word, position and token type embeddings, normalized.
+ * @returns [R = B * S, hiddenSize], one row per token
+ */
+async function addEmbeddings(build: Build, ids: Value): Promise<Value> {
+  const { graph, checkpoint, config } = build;
+  const width = config.hiddenSize;
+  const read = (kind: string, rows: number) =>
+    checkpoint.read(`${build.prefix}embeddings.${kind}_embeddings.weight`, [rows, width]);
+
+  const words = await graph.weight(
+    'words',
+    [config.vocabularySize, width],
+    await read('word', config.vocabularySize),
+  );
+  const positions = await read('position', config.positions);
+  const types = await read('token_type', config.tokenTypes);
+  const positionIds = graph.input('position_ids', 'int64', ['B', 'S']);
+  const typed = takesTokenTypes(config);
+  // Every token of a model without token types has the first one.
+  if (!typed) for (let at = 0; at < positions.length; at++) positions[at]! += types[at % width]!;
+
+  const word = graph.node('Gather', [words, ids]);
+  let other = graph.node('Gather', [
+    await graph.weight('positions', [config.positions, width], positions),
+    positionIds,
+  ]);
+  if (typed) {
+    const typeIds = graph.input('token_type_ids', 'int64', ['B', 'S']);
+    const type = await graph.weight('types', [config.tokenTypes, width], types);
+    other = graph.node('Add', [other, graph.node('Gather', [type, typeIds])]);
+  }
+  const normed = await addNorm(build, `${build.prefix}embeddings.LayerNorm`, [word, other]);
+  return graph.node('Reshape', [normed, graph.shape(-1, width)]);
+}
+
+/** One transformer layer with the norms after the sums. [R, hiddenSize] in and out. */
+async function addLayer(build: Build, layer: number, rows: Value): Promise<Value> {
+  const { graph, config } = build;
+  const prefix = `${build.prefix}encoder.layer.${layer}`;
+  const context = await addAttention(build, prefix, layer, rows);
+  const attended = await project(build, context, {
+    name: `layer.${layer}.output`,
+    inputs: config.hiddenSize,
+    parts: [{ tensor: `${prefix}.attention.output.dense`, outputs: config.hiddenSize }],
+    bias: true,
+  });
+  const between = await addNorm(build, `${prefix}.attention.output.LayerNorm`, [attended, rows]);
+  const widened = await project(build, between, {
+    name: `layer.${layer}.up`,
+    inputs: config.hiddenSize,
+    parts: [{ tensor: `${prefix}.intermediate.dense`, outputs: config.intermediateSize }],
+    bias: true,
+  });
+  const activated = graph.node(config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu', [widened]);
+  const narrowed = await project(build, activated, {
+    name: `layer.${layer}.down`,
+    inputs: config.intermediateSize,
+    parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
+    bias: true,
+  });
+  return addNorm(build, `${prefix}.output.LayerNorm`, [narrowed, between]);
+}
+
+/** Full attention within each sequence. [R, hiddenSize] in and out. */
+async function addAttention(build: Build, prefix: string, layer: number, rows: Value): Promise<Value> {
+  const { graph, config } = build;
+  const outputs = config.hiddenSize;
+  const packed = await project(build, rows, {
+    name: `layer.${layer}.query_key_value`,
+    inputs: config.hiddenSize,
+    parts: ['query', 'key', 'value'].map((part) => ({ tensor: `${prefix}.attention.self.${part}`, outputs })),
+    bias: true,
+  });
+  const parts = graph.nodes('Split', [packed], 3, { axis: int(-1), num_outputs: int(3) });
+  const [query, key, value] = parts.map((part) => graph.node('Reshape', [part, build.rowShape]));
+  const context = graph.node(
+    'com.microsoft.MultiHeadAttention',
+    [query!, key!, value!, absent, build.keyMask],
+    { num_heads: int(config.heads), mask_filter_value: float(-1e30) },
+  );
+  return graph.node('Reshape', [context, graph.shape(-1, config.hiddenSize)]);
+}
+
+/** Layer norm of the sum of two values. */
+async function addNorm(build: Build, tensor: string, [update, residual]: [Value, Value]): Promise<Value> {
+  const { graph, checkpoint, config } = build;
+  const shape = [config.hiddenSize];
+  const weight = await graph.weight(
+    `${tensor}.weight`,
+    shape,
+    await checkpoint.read(`${tensor}.weight`, shape),
+  );
+  const bias = await graph.weight(`${tensor}.bias`, shape, await checkpoint.read(`${tensor}.bias`, shape));
+  return graph.node('com.microsoft.SkipLayerNormalization', [update, residual, weight, bias], {
+    epsilon: float(config.normEpsilon),
+  });
+}
+
+/**
+ * The relevance logit of each sequence, from its first token: BERT's pooler and classifier, or the two layers of
+ * XLM-RoBERTa's classification head, which compute the same. They are small and stay in float32.
+ * @param states [B, S, hiddenSize]
+ * @returns [B, 1]
+ */
+async function addClassifier(build: Build, states: Value): Promise<Value> {
+  const { graph, checkpoint, config } = build;
+  const bert = config.architecture === 'bert';
+  const inputs = config.hiddenSize;
+  const first = graph.node('Gather', [states, graph.integer(0)], { axis: int(1) });
+  const dense = await readLinear(checkpoint, {
+    name: 'pooler',
+    inputs,
+    parts: [{ tensor: bert ? `${build.prefix}pooler.dense` : 'classifier.dense', outputs: inputs }],
+    bias: true,
+  });
+  const pooled = graph.node('Tanh', [await float32Projection.project(graph, first, dense)]);
+  const classifier = await readLinear(checkpoint, {
+    name: 'classifier',
+    inputs,
+    parts: [{ tensor: bert ? 'classifier' : 'classifier.out_proj', outputs: 1 }],
+    bias: true,
+  });
+  return float32Projection.project(graph, pooled, classifier);
+}
+
+/**
+ * The mean of a sequence's token states, padding left out, scaled to length 1.
+ * @param states [B, S, hiddenSize]
+ * @param mask int64 [B, S]
+ * @returns [B, hiddenSize]
+ */
+function addMeanPooling(graph: Graph, states: Value, mask: Value): Value {
+  const weights = graph.node('Unsqueeze', [
+    graph.node('Cast', [mask], { to: int(onnxFloat32) }),
+    graph.shape(1),
+  ]);
+  // The length of the mean does not matter: only its direction is kept.
+  const sum = graph.node('Squeeze', [graph.node('MatMul', [weights, states]), graph.shape(1)]);
+  return graph.node('LpNormalization', [sum], { axis: int(-1), p: int(2) });
+}
+
+async function project(build: Build, rows: Value, layer: LinearLayerParts): Promise<Value> {
+  return build.projection.project(build.graph, rows, await readLinear(build.checkpoint, layer));
+}

@@ -1,0 +1,157 @@
+import type { ExternalData } from './external-data.js';
+import {
+  type Attribute,
+  type DataType,
+  encodeModel,
+  type OnnxInitializer,
+  type OnnxNode,
+  type OnnxValue,
+} from './onnx-writer.js';
+
+/** The name of a tensor that flows through the graph. */
+export type Value = string;
+
+export const int = (value: number): Attribute => ({ kind: 'int', value });
+export const float = (value: number): Attribute => ({ kind: 'float', value });
+export const ints = (...value: readonly number[]): Attribute => ({ kind: 'ints', value });
+
+type Attributes = Readonly<Record<string, Attribute>>;
+type TensorData = Float32Array | Int8Array | Uint8Array | BigInt64Array;
+
+/** An input that an operator can do without. */
+export const absent: Value = '';
+
+/** Weights up to this many bytes stand in the graph's own file; larger ones in the weights file. */
+const inlineBytes = 256;
+
+/**
+ * An ONNX graph under construction. Operators are named `Softmax`, or `com.microsoft.FusedMatMul` with their domain;
+ * each call adds a node and returns the value it computes.
+ */
+export class Graph {
+  readonly #weights: ExternalData;
+  readonly #weightsName: string;
+  readonly #nodes: OnnxNode[] = [];
+  readonly #initializers: OnnxInitializer[] = [];
+  readonly #inputs: OnnxValue[] = [];
+  readonly #outputs: OnnxValue[] = [];
+  readonly #constants = new Map<string, Value>();
+  readonly #outputNames = new Map<Value, string>();
+
+  /** `weightsName` is how the graph's file refers to `weights`: a path relative to itself. */
+  constructor(weights: ExternalData, weightsName: string) {
+    this.#weights = weights;
+    this.#weightsName = weightsName;
+  }
+
+  /** Declares an input of the graph. String dimensions are dynamic. */
+  input(name: string, type: DataType, dims: ReadonlyArray<number | string>): Value {
+    this.#inputs.push({ name, type, dims });
+    return name;
+  }
+
+  /** Declares `value`, which a node computes, as the graph's output `name`. */
+  output(name: string, value: Value, type: DataType, dims: ReadonlyArray<number | string>): void {
+    this.#outputNames.set(value, name);
+    this.#outputs.push({ name, type, dims });
+  }
+
+  /** Adds a node with one output. */
+  node(operator: string, inputs: readonly Value[], attributes: Attributes = {}): Value {
+    const [output] = this.nodes(operator, inputs, 1, attributes);
+    return output!;
+  }
+
+  /** Adds a node with several outputs. Those that nothing uses are left out of the file. */
+  nodes(operator: string, inputs: readonly Value[], outputs: number, attributes: Attributes = {}): Value[] {
+    const dot = operator.lastIndexOf('.');
+    const name = `${operator.slice(dot + 1)}_${this.#nodes.length}`;
+    const values = Array.from({ length: outputs }, (_, index) => `${name}:${index}`);
+    this.#nodes.push({
+      name,
+      domain: operator.slice(0, Math.max(dot, 0)),
+      operator: operator.slice(dot + 1),
+      inputs,
+      outputs: values,
+      attributes,
+    });
+    return values;
+  }
+
+  /** A small int64 tensor: a shape, axes, indices. Equal ones are stored once. */
+  shape(...values: readonly number[]): Value {
+    const key = `shape_${values.join('_')}`;
+    return this.#constant(key, 'int64', [values.length], BigInt64Array.from(values, BigInt));
+  }
+
+  /** A small int64 scalar. Equal ones are stored once. */
+  integer(value: number): Value {
+    return this.#constant(`integer_${value}`, 'int64', [], BigInt64Array.of(BigInt(value)));
+  }
+
+  /** A float32 scalar. Equal ones are stored once. */
+  scalar(value: number): Value {
+    return this.#constant(`scalar_${value}`, 'float32', [], Float32Array.of(value));
+  }
+
+  /** A uint8 or int8 vector of one element. Equal ones are stored once. */
+  byte(type: 'uint8' | 'int8', value: number): Value {
+    const data = type === 'uint8' ? Uint8Array.of(value) : Int8Array.of(value);
+    return this.#constant(`${type}_${value}`, type, [1], data);
+  }
+
+  /** Stores a weight under a name of its own. The type follows from `data`. */
+  async weight(name: string, dims: readonly number[], data: TensorData): Promise<Value> {
+    const size = dims.reduce((product, dim) => product * dim, 1);
+    if (size !== data.length) {
+      throw new Error(`Weight ${name} has ${data.length} elements for the shape [${dims}]. This is a bug.`);
+    }
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    this.#initializers.push({
+      name,
+      type: typeOf(data),
+      dims,
+      data:
+        bytes.length <= inlineBytes
+          ? bytes
+          : { location: this.#weightsName, ...(await this.#weights.append(bytes)) },
+    });
+    return name;
+  }
+
+  /** The graph's file. */
+  encode(): Uint8Array {
+    const rename = (value: Value) => this.#outputNames.get(value) ?? value;
+    const used = new Set([...this.#nodes.flatMap((node) => node.inputs), ...this.#outputNames.keys()]);
+    return encodeModel({
+      nodes: this.#nodes.map((node) => ({
+        ...node,
+        inputs: node.inputs.map(rename),
+        outputs: node.outputs.map((value) => (used.has(value) ? rename(value) : absent)),
+      })),
+      initializers: this.#initializers,
+      inputs: this.#inputs,
+      outputs: this.#outputs,
+    });
+  }
+
+  #constant(name: string, type: DataType, dims: readonly number[], data: TensorData): Value {
+    if (!this.#constants.has(name)) {
+      this.#constants.set(name, name);
+      this.#initializers.push({
+        name,
+        type,
+        dims,
+        data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+      });
+    }
+    return name;
+  }
+}
+
+function typeOf(data: TensorData): DataType {
+  if (data instanceof Float32Array) return 'float32';
+  if (data instanceof Int8Array) return 'int8';
+  if (data instanceof Uint8Array) return 'uint8';
+  return 'int64';
+}

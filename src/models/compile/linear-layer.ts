@@ -1,0 +1,53 @@
+import type { Checkpoint } from './checkpoint.js';
+import type { Value } from './graph.js';
+
+/** A linear layer as it is published: `weight` is [outputs, inputs] row-major, `bias` [outputs]. */
+export interface LinearLayer {
+  /** What its weights are called in the graph. */
+  readonly name: string;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly weight: Float32Array;
+  readonly bias?: Float32Array;
+  /** The same weight as a float32 value that is in the graph already. */
+  readonly stored?: Value;
+}
+
+/** Linear layers that share their input, as the checkpoint has them. */
+export interface LinearLayerParts {
+  /** What they are called in the graph, together. */
+  readonly name: string;
+  readonly inputs: number;
+  /** Tensor names without `.weight` and `.bias`. */
+  readonly parts: ReadonlyArray<{ readonly tensor: string; readonly outputs: number }>;
+  /** Whether they have biases; they have none when left out. */
+  readonly bias?: boolean;
+}
+
+/**
+ * Reads linear layers and stacks their outputs into one, in the order of `parts`.
+ * @throws CheckpointError naming a tensor that is missing or misshapen
+ */
+export async function readLinear(checkpoint: Checkpoint, options: LinearLayerParts): Promise<LinearLayer> {
+  const { name, inputs, parts } = options;
+  const outputs = parts.reduce((sum, part) => sum + part.outputs, 0);
+  const weights: Float32Array[] = [];
+  const biases: Float32Array[] = [];
+  for (const part of parts) {
+    weights.push(await checkpoint.read(`${part.tensor}.weight`, [part.outputs, inputs]));
+    if (options.bias) biases.push(await checkpoint.read(`${part.tensor}.bias`, [part.outputs]));
+  }
+  const layer = { name, outputs, inputs, weight: concatenate(weights) };
+  return options.bias ? { ...layer, bias: concatenate(biases) } : layer;
+}
+
+function concatenate(arrays: readonly Float32Array[]): Float32Array {
+  if (arrays.length === 1) return arrays[0]!;
+  const whole = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
+  let at = 0;
+  for (const array of arrays) {
+    whole.set(array, at);
+    at += array.length;
+  }
+  return whole;
+}
