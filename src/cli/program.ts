@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, Option, type OutputConfiguration } from 'commander';
 import { weightFormats } from '../models/manifest.js';
 import { decimal, duration, integer, serviceUrl } from './option-values.js';
 
@@ -39,7 +39,7 @@ export interface CheckArguments {
   readonly weights: (typeof weightFormats)[number];
 }
 
-/** What each command does. A number is the exit code; nothing means 0. */
+/** What each command does. */
 export interface Actions {
   serve(): Promise<void>;
   api(): Promise<void>;
@@ -57,11 +57,15 @@ export interface Actions {
 }
 
 /** The grammar of the command line. Commands end in `actions`; whoever parses catches commander's errors. */
-export function buildProgram(actions: Actions, { version }: { version: string }): Command {
+export function buildProgram(
+  actions: Actions,
+  { version, output }: { version: string; output: OutputConfiguration },
+): Command {
   const program = new Command('headrace')
     .description('A queue-first model inference service that a team runs itself.')
     .version(version)
     .exitOverride()
+    .configureOutput(output)
     .showHelpAfterError();
 
   program
