@@ -1,0 +1,133 @@
+import { Random } from './random.js';
+import type { Sampling } from './request.js';
+import { indexOfLargest, largestCutoff, massCutoff } from './selection.js';
+
+/** Arrays that every sampler of one engine works in, one at a time. */
+export class SamplerScratch {
+  /** Tokens that are still in the draw, in the order of their ids, and their weights. */
+  readonly tokens: Int32Array;
+  readonly weights: Float64Array;
+  readonly reordered: Float64Array;
+
+  constructor(vocabularySize: number) {
+    this.tokens = new Int32Array(vocabularySize);
+    this.weights = new Float64Array(vocabularySize);
+    this.reordered = new Float64Array(vocabularySize);
+  }
+}
+
+/**
+ * Draws the tokens of one choice. Order: logit bias, penalties on what this choice has drawn, temperature, top-k,
+ * top-p and min-p (Holtzman et al. 2020; Nguyen et al. 2024), draw. A mask of permitted tokens would be applied
+ * where the bias is.
+ *
+ * The draw walks the survivors in the order of their ids, not of their weights: rounding that differs between
+ * batches then moves a boundary by a hair and never swaps two tokens.
+ */
+export class Sampler {
+  readonly #sampling: Sampling;
+  readonly #random: Random;
+  readonly #scratch: SamplerScratch;
+  readonly #drawn = new Map<number, number>();
+  /** Logits changed for this draw and what they were; the latest last. */
+  readonly #changed: Array<readonly [token: number, logit: number]> = [];
+
+  constructor(sampling: Sampling, choice: number, scratch: SamplerScratch) {
+    this.#sampling = sampling;
+    this.#random = new Random(sampling.seed, choice);
+    this.#scratch = scratch;
+  }
+
+  /** The next token by `logits` [vocabulary], which are as they were when it returns. */
+  sample(logits: Float32Array): number {
+    const { temperature, frequencyPenalty, presencePenalty } = this.#sampling;
+    for (const [token, bias] of this.#sampling.logitBias) this.#add(logits, token, bias);
+    if (frequencyPenalty !== 0 || presencePenalty !== 0) {
+      for (const [token, count] of this.#drawn) {
+        this.#add(logits, token, -(count * frequencyPenalty + presencePenalty));
+      }
+    }
+    const token = temperature === 0 ? indexOfLargest(logits) : this.#draw(logits, this.#candidates(logits));
+    while (this.#changed.length > 0) {
+      const [changed, logit] = this.#changed.pop()!;
+      logits[changed] = logit;
+    }
+    this.#drawn.set(token, (this.#drawn.get(token) ?? 0) + 1);
+    return token;
+  }
+
+  #add(logits: Float32Array, token: number, change: number): void {
+    if (token >= logits.length) return;
+    this.#changed.push([token, logits[token]!]);
+    logits[token] = logits[token]! + change;
+  }
+
+  /** Writes the tokens that top-k leaves to the scratch; returns how many. */
+  #candidates(logits: Float32Array): number {
+    const { topK } = this.#sampling;
+    const { tokens } = this.#scratch;
+    if (topK < 1 || topK >= logits.length) {
+      for (let token = 0; token < logits.length; token++) tokens[token] = token;
+      return logits.length;
+    }
+    const { threshold, ties } = largestCutoff(logits, topK);
+    let count = 0;
+    let tiesLeft = ties;
+    for (let token = 0; token < logits.length; token++) {
+      const logit = logits[token]!;
+      if (logit > threshold || (logit === threshold && tiesLeft-- > 0)) tokens[count++] = token;
+    }
+    return count;
+  }
+
+  #draw(logits: Float32Array, candidates: number): number {
+    const { temperature, topP, minP } = this.#sampling;
+    const { tokens, weights } = this.#scratch;
+    let largest = Number.NEGATIVE_INFINITY;
+    for (let index = 0; index < candidates; index++) {
+      largest = Math.max(largest, logits[tokens[index]!]!);
+    }
+    let total = 0;
+    for (let index = 0; index < candidates; index++) {
+      const weight = Math.exp((logits[tokens[index]!]! - largest) / temperature);
+      weights[index] = weight;
+      total += weight;
+    }
+    if (topP === 1 && minP === 0) return this.#pick(candidates, total);
+
+    const { threshold, ties } =
+      topP === 1 ? { threshold: 0, ties: candidates } : this.#nucleus(candidates, total);
+    let tiesLeft = ties;
+    let count = 0;
+    total = 0;
+    for (let index = 0; index < candidates; index++) {
+      const weight = weights[index]!;
+      const inNucleus = weight > threshold || (weight === threshold && tiesLeft-- > 0);
+      if (!inNucleus || weight < minP) continue;
+      tokens[count] = tokens[index]!;
+      weights[count++] = weight;
+      total += weight;
+    }
+    return this.#pick(count, total);
+  }
+
+  #nucleus(candidates: number, total: number) {
+    const { weights, reordered } = this.#scratch;
+    const copy = reordered.subarray(0, candidates);
+    copy.set(weights.subarray(0, candidates));
+    return massCutoff(copy, this.#sampling.topP * total);
+  }
+
+  #pick(count: number, total: number): number {
+    const { tokens, weights } = this.#scratch;
+    let left = this.#random.next() * total;
+    for (let index = 0; index < count; index++) {
+      left -= weights[index]!;
+      if (left < 0) return tokens[index]!;
+    }
+    // Rounding used up the total: the last token that can be drawn at all.
+    let last = count - 1;
+    while (last > 0 && weights[last] === 0) last--;
+    return tokens[last]!;
+  }
+}

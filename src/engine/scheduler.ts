@@ -1,0 +1,217 @@
+import type { Choice, Generation, Sequence } from './sequence.js';
+
+export interface SchedulerSettings {
+  /** Rows of the cache. */
+  readonly slots: number;
+  readonly contextLength: number;
+  readonly kvBytes: number;
+  /** Bytes of one position of one row. */
+  readonly bytesPerPosition: number;
+  /** Tokens of one prefill step at most, padding included. */
+  readonly maxBatchTokens: number;
+}
+
+/** What the engine runs next. */
+export type Step = PrefillStep | DecodeStep;
+
+/** The next tokens of prompts, for neighbouring rows: one part of a long prompt, or several short prompts whole. */
+export interface PrefillStep {
+  readonly kind: 'prefill';
+  readonly chunks: ReadonlyArray<{ readonly sequence: Sequence; readonly tokens: number }>;
+}
+
+/** One token for every row that has a choice, over rows 0..n-1; rows still in prefill among them stand idle. */
+export interface DecodeStep {
+  readonly kind: 'decode';
+  readonly sequences: readonly Sequence[];
+}
+
+/** The cache must copy row `from` to row `to`, in the order given. */
+export interface RowCopy {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * A run costs, whatever its size, about as much as this many tokens of prefill: padding up to here is cheaper than a
+ * run of its own.
+ */
+const paddingWorth = 32;
+
+/**
+ * Decides what runs next; touches no tensor. Interactive requests go before batch requests, and within either the
+ * oldest is first: when it does not fit, nobody younger passes it, so a large request cannot starve.
+ */
+export class Scheduler {
+  readonly #settings: SchedulerSettings;
+  readonly #waiting: Record<'interactive' | 'batch', Generation[]> = { interactive: [], batch: [] };
+  readonly #generations = new Map<string, Generation>();
+  readonly #rows: Sequence[] = [];
+  #previous: Step['kind'] = 'decode';
+
+  constructor(settings: SchedulerSettings) {
+    this.#settings = settings;
+  }
+
+  /** The sequences in the order of their rows. */
+  get rows(): readonly Sequence[] {
+    return this.#rows;
+  }
+
+  get busy(): boolean {
+    return this.#generations.size > 0;
+  }
+
+  /** Requests that have not begun. */
+  get waiting(): number {
+    return this.#waiting.interactive.length + this.#waiting.batch.length;
+  }
+
+  /** Slots held: by rows, and for the choices of requests whose prompt is still read. */
+  get running(): number {
+    let held = 0;
+    for (const { choice, generation } of this.#rows) held += choice ? 1 : generation.choices.length;
+    return held;
+  }
+
+  /** Positions that the longest row may come to hold. */
+  get limit(): number {
+    let limit = 0;
+    for (const { generation } of this.#rows) limit = Math.max(limit, generation.limit);
+    return limit;
+  }
+
+  /** Puts a request behind those of its priority; returns the reason when it could never run. */
+  enqueue(generation: Generation): string | undefined {
+    const { request, limit } = generation;
+    const { slots, kvBytes, bytesPerPosition, contextLength } = this.#settings;
+    if (this.#generations.has(request.id)) return `a request with the id ${request.id} is already running`;
+    if (request.prompt.length === 0) return 'the prompt is empty';
+    if (request.prompt.length >= contextLength) {
+      return `the prompt's ${request.prompt.length} tokens leave no room in a context of ${contextLength}`;
+    }
+    if (request.choices > slots) return `${request.choices} choices do not fit ${slots} slots`;
+    const bytes = request.choices * limit * bytesPerPosition;
+    if (bytes > kvBytes) {
+      return `${request.choices} x ${limit} positions take ${bytes} bytes of a KV cache of ${kvBytes}`;
+    }
+    this.#generations.set(request.id, generation);
+    this.#waiting[request.priority].push(generation);
+    return undefined;
+  }
+
+  find(id: string): Generation | undefined {
+    return this.#generations.get(id);
+  }
+
+  /**
+   * The next step, or undefined when there is nothing to run. Prefill and decode alternate while there is work for
+   * both, so that a decoding sequence never waits for more than one prefill step.
+   */
+  next(): Step | undefined {
+    const decode = this.#nextDecode();
+    const step = decode && this.#previous === 'prefill' ? decode : (this.#nextPrefill() ?? decode);
+    if (step) this.#previous = step.kind;
+    return step;
+  }
+
+  /** Gives each living choice of a prompt that has been read its own sequence; the first keeps the row. */
+  branch(prefilled: Sequence): RowCopy[] {
+    const [first, ...others] = prefilled.generation.choices;
+    if (!first) throw new Error('Scheduler: branch without a living choice. This is a bug.');
+    prefilled.choice = first;
+    return others.map((choice) => {
+      const row = this.#rows.length;
+      this.#rows.push({ generation: prefilled.generation, row, cached: prefilled.cached, choice });
+      return { from: prefilled.row, to: row };
+    });
+  }
+
+  /** Ends one choice. Frees its row, or the request's when no other choice lives. */
+  finish(generation: Generation, choice: Choice): RowCopy[] {
+    generation.choices = generation.choices.filter((other) => other !== choice);
+    if (generation.choices.length === 0) return this.remove(generation);
+    const sequence = this.#rows.find((row) => row.choice === choice);
+    return sequence ? this.#free(sequence) : [];
+  }
+
+  /** Ends a request in whatever state it is. */
+  remove(generation: Generation): RowCopy[] {
+    const { id, priority } = generation.request;
+    this.#generations.delete(id);
+    this.#waiting[priority] = this.#waiting[priority].filter((other) => other !== generation);
+    return this.#rows.filter((row) => row.generation === generation).flatMap((row) => this.#free(row));
+  }
+
+  /** The last row moves into the gap, so that the rows in use stay the first ones. */
+  #free(sequence: Sequence): RowCopy[] {
+    const last = this.#rows.pop()!;
+    const to = sequence.row;
+    sequence.row = -1;
+    if (last === sequence) return [];
+    const from = last.row;
+    last.row = to;
+    this.#rows[to] = last;
+    return [{ from, to }];
+  }
+
+  #nextDecode(): DecodeStep | undefined {
+    const count = this.#rows.findLastIndex(({ choice }) => choice !== undefined) + 1;
+    return count > 0 ? { kind: 'decode', sequences: this.#rows.slice(0, count) } : undefined;
+  }
+
+  #nextPrefill(): PrefillStep | undefined {
+    let blocked = false;
+    for (const priority of ['interactive', 'batch'] as const) {
+      const begun = this.#rows.find(
+        ({ choice, generation }) => choice === undefined && generation.request.priority === priority,
+      );
+      if (begun) {
+        const left = begun.generation.request.prompt.length - begun.cached;
+        const tokens = Math.min(left, this.#settings.maxBatchTokens);
+        return { kind: 'prefill', chunks: [{ sequence: begun, tokens }] };
+      }
+      const oldest = this.#waiting[priority][0];
+      if (oldest && !blocked) {
+        if (this.#fits(oldest)) return { kind: 'prefill', chunks: this.#admit(this.#waiting[priority]) };
+        blocked = true;
+      }
+    }
+    return undefined;
+  }
+
+  /** Lets in the oldest of `queue`, which fits, and those behind it that can share its step. */
+  #admit(queue: Generation[]): PrefillStep['chunks'] {
+    const { maxBatchTokens } = this.#settings;
+    const chunks: Array<PrefillStep['chunks'][number]> = [];
+    let width = 0;
+    let total = 0;
+    for (;;) {
+      const generation = queue[0];
+      if (!generation || !this.#fits(generation)) return chunks;
+      const length = generation.request.prompt.length;
+      if (chunks.length > 0) {
+        const padded = Math.max(width, length) * (chunks.length + 1);
+        if (padded > maxBatchTokens || padded - total - length > paddingWorth * chunks.length) return chunks;
+      }
+      queue.shift();
+      const sequence: Sequence = { generation, row: this.#rows.length, cached: 0, choice: undefined };
+      this.#rows.push(sequence);
+      const tokens = Math.min(length, maxBatchTokens);
+      chunks.push({ sequence, tokens });
+      if (tokens < length) return chunks;
+      width = Math.max(width, length);
+      total += length;
+    }
+  }
+
+  /**
+   * Whether slots are free for every choice, and the cache could hold all rows at the length that the longest of
+   * them may reach: its rows share one capacity.
+   */
+  #fits(generation: Generation): boolean {
+    const { slots, kvBytes, bytesPerPosition } = this.#settings;
+    const rows = this.running + generation.choices.length;
+    return rows <= slots && rows * Math.max(this.limit, generation.limit) * bytesPerPosition <= kvBytes;
+  }
+}

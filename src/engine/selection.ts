@@ -1,0 +1,102 @@
+/**
+ * Selection without sorting, over a vocabulary's worth of numbers. A cutoff keeps every value above `threshold` and
+ * the first `ties` of those equal to it, so that equal values are told apart by their index alone.
+ */
+export interface Cutoff {
+  readonly threshold: number;
+  readonly ties: number;
+}
+
+/** Index of the largest value; the first of equals. -1 when there is none (all NaN). */
+export function indexOfLargest(values: Float32Array): number {
+  let best = -1;
+  let largest = Number.NEGATIVE_INFINITY;
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index]!;
+    if (value > largest) {
+      largest = value;
+      best = index;
+    }
+  }
+  return best;
+}
+
+/**
+ * The cutoff that keeps the `count` largest values: one pass with a min-heap of that size, whose root nearly every
+ * value fails to pass. `count` is at least 1 and at most `values.length`.
+ */
+export function largestCutoff(values: Float32Array, count: number): Cutoff {
+  const heap = Float64Array.from(values.subarray(0, count));
+  for (let index = (count >> 1) - 1; index >= 0; index--) siftDown(heap, index);
+  let root = heap[0]!;
+  for (let index = count; index < values.length; index++) {
+    const value = values[index]!;
+    if (value > root) {
+      heap[0] = value;
+      siftDown(heap, 0);
+      root = heap[0]!;
+    }
+  }
+  let ties = 0;
+  for (const value of heap) if (value === root) ties++;
+  return { threshold: root, ties };
+}
+
+function siftDown(heap: Float64Array, from: number): void {
+  const value = heap[from]!;
+  let index = from;
+  for (;;) {
+    let child = 2 * index + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && heap[child + 1]! < heap[child]!) child++;
+    if (heap[child]! >= value) break;
+    heap[index] = heap[child]!;
+    index = child;
+  }
+  heap[index] = value;
+}
+
+/**
+ * The cutoff that keeps the fewest of the largest `weights` whose sum reaches `mass`: quickselect that follows the
+ * sum instead of the rank. Reorders `weights`, which are not negative.
+ */
+export function massCutoff(weights: Float64Array, mass: number): Cutoff {
+  let start = 0;
+  let end = weights.length;
+  let kept = 0;
+  while (start < end) {
+    const pivot = middleOfThree(weights[start]!, weights[(start + end) >> 1]!, weights[end - 1]!);
+    let above = start;
+    let below = end;
+    let sumAbove = 0;
+    for (let index = start; index < below; ) {
+      const weight = weights[index]!;
+      if (weight > pivot) {
+        sumAbove += weight;
+        weights[index] = weights[above]!;
+        weights[above++] = weight;
+        index++;
+      } else if (weight < pivot) {
+        weights[index] = weights[--below]!;
+        weights[below] = weight;
+      } else {
+        index++;
+      }
+    }
+    if (kept + sumAbove >= mass) {
+      end = above;
+      continue;
+    }
+    const equals = below - above;
+    if (kept + sumAbove + equals * pivot >= mass) {
+      return { threshold: pivot, ties: Math.max(1, Math.ceil((mass - kept - sumAbove) / pivot)) };
+    }
+    kept += sumAbove + equals * pivot;
+    start = below;
+  }
+  return { threshold: 0, ties: Number.POSITIVE_INFINITY };
+}
+
+function middleOfThree(a: number, b: number, c: number): number {
+  return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
+}

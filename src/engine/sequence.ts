@@ -1,0 +1,42 @@
+import type { GenerateRequest } from './request.js';
+import type { Sampler } from './sampler.js';
+
+/**
+ * A request inside the engine. Its states, in order:
+ *
+ * - waiting: in the scheduler's queue; holds nothing.
+ * - prefilling: one sequence, without a choice yet, reads the prompt for all choices; a slot is kept for each.
+ * - decoding: each living choice has a sequence of its own.
+ * - gone: no choice lives; the scheduler has forgotten it.
+ *
+ * Only the scheduler moves it from one to the next.
+ */
+export interface Generation {
+  readonly request: GenerateRequest;
+  /** Tokens that each choice may draw: maxTokens, or what the context leaves. */
+  readonly maxDrawn: number;
+  /** Positions that one choice may come to hold in the cache: its last token never gets there. */
+  readonly limit: number;
+  /** The choices that live: neither finished nor cancelled. */
+  choices: Choice[];
+}
+
+/** One completion of a request. */
+export interface Choice {
+  readonly index: number;
+  readonly sampler: Sampler;
+  /** The token drawn last, which is fed next. */
+  token: number;
+  drawn: number;
+}
+
+/** What occupies one row of the cache. */
+export interface Sequence {
+  readonly generation: Generation;
+  /** Its row; -1 once it has left. */
+  row: number;
+  /** Positions in the cache. */
+  cached: number;
+  /** Undefined while the prompt is read. */
+  choice: Choice | undefined;
+}

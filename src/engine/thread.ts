@@ -1,0 +1,77 @@
+/** The engine's thread: loads a compiled model, steps its engine, and speaks to the worker's main thread. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import { compiledFiles, manifestSchema } from '../models/manifest.js';
+import { DecoderEngine } from './decoder-engine.js';
+import { EncoderEngine } from './encoder-engine.js';
+import { EngineLoop } from './engine-loop.js';
+import { OnnxDecoderRunner } from './onnx-decoder-runner.js';
+import { OnnxEncoderRunner } from './onnx-encoder-runner.js';
+import { OnnxSession } from './onnx-session.js';
+import type { EngineEvent } from './request.js';
+import { type FromThread, type ThreadData, type ToThread, unpackEncodeRequest } from './thread-messages.js';
+
+if (!parentPort) throw new Error('thread.js runs in a worker thread only');
+const port = parentPort;
+const { settings } = workerData as ThreadData;
+
+const manifest = manifestSchema.parse(
+  JSON.parse(await readFile(join(settings.folder, compiledFiles.manifest), 'utf8')),
+);
+const session = await OnnxSession.open(join(settings.folder, compiledFiles.graph), {
+  threads: settings.threads,
+});
+const limits = { ...settings, contextLength: Math.min(settings.contextLength, manifest.contextLength) };
+const engine =
+  manifest.kind === 'decoder'
+    ? new DecoderEngine(new OnnxDecoderRunner(session, manifest), limits)
+    : new EncoderEngine(new OnnxEncoderRunner(session, manifest), limits);
+
+const loop = new EngineLoop(engine, {
+  onEvents: (events) => post({ type: 'events', events }, transfers(events)),
+  // Uncaught, so that the thread ends and its owner hears of it.
+  onFailure: (error) => queueMicrotask(() => throwError(error)),
+});
+
+port.on('message', (message: ToThread) => {
+  switch (message.type) {
+    case 'generate':
+      if (engine instanceof DecoderEngine) engine.generate(message.request);
+      loop.wake();
+      break;
+    case 'encode':
+      if (engine instanceof EncoderEngine) engine.encode(unpackEncodeRequest(message.request));
+      loop.wake();
+      break;
+    case 'cancel':
+      engine.cancel(message.id, message.choice);
+      loop.wake();
+      break;
+    case 'counters':
+      post({ type: 'counters', ask: message.ask, counters: engine.counters() });
+      break;
+    case 'close':
+      void loop
+        .close()
+        .then(() => session.close())
+        .then(() => port.close());
+      break;
+    default:
+      message satisfies never;
+  }
+});
+post({ type: 'ready', manifest });
+
+function post(message: FromThread, transfer: ArrayBuffer[] = []): void {
+  port.postMessage(message, transfer);
+}
+
+/** The arrays of encoded rows are the events' own, and need not be copied. */
+function transfers(events: readonly EngineEvent[]): ArrayBuffer[] {
+  return events.flatMap((event) => (event.type === 'encoded' ? [event.rows.buffer as ArrayBuffer] : []));
+}
+
+function throwError(error: unknown): never {
+  throw error;
+}
