@@ -1,0 +1,71 @@
+import cliProgress from 'cli-progress';
+import type { Terminal } from './client/terminal.js';
+
+/** Shows how far a long piece of work is: a bar on a terminal, a few lines elsewhere. */
+export interface Progress {
+  /** `task` is done to `share`, 0..1. Another task than before ends the one before. */
+  update(task: string, share: number): void;
+  /** Ends the task under way. */
+  end(): void;
+}
+
+export function createProgress({ stdout }: Terminal): Progress {
+  return stdout.isTTY ? new BarProgress(stdout) : new LineProgress(stdout);
+}
+
+class BarProgress implements Progress {
+  readonly #bar: cliProgress.SingleBar;
+  #task: string | undefined;
+
+  constructor(stream: NodeJS.WritableStream) {
+    this.#bar = new cliProgress.SingleBar({
+      stream,
+      format: '{task}  {bar} {percentage}%',
+      barCompleteChar: '█',
+      barIncompleteChar: '░',
+      barsize: 30,
+      hideCursor: true,
+      // Until it is ended by `end`, which a failure also reaches.
+      stopOnComplete: false,
+      gracefulExit: false,
+    });
+  }
+
+  update(task: string, share: number): void {
+    if (task !== this.#task) {
+      this.end();
+      this.#task = task;
+      this.#bar.start(1, 0, { task });
+    }
+    this.#bar.update(share);
+  }
+
+  end(): void {
+    if (this.#task !== undefined) this.#bar.stop();
+    this.#task = undefined;
+  }
+}
+
+/** A line when a task begins and one at each quarter: enough for a log, and not too much for one. */
+class LineProgress implements Progress {
+  readonly #stream: NodeJS.WritableStream;
+  #task: string | undefined;
+  #quarters = 0;
+
+  constructor(stream: NodeJS.WritableStream) {
+    this.#stream = stream;
+  }
+
+  update(task: string, share: number): void {
+    const quarters = Math.floor(share * 4);
+    if (task === this.#task && quarters <= this.#quarters) return;
+    this.#task = task;
+    this.#quarters = quarters;
+    this.#stream.write(`${task}  ${quarters * 25}%\n`);
+  }
+
+  end(): void {
+    this.#task = undefined;
+    this.#quarters = 0;
+  }
+}
