@@ -1,0 +1,78 @@
+import type { JobsOptions, Queue } from 'bullmq';
+import type { Job } from '../../contract/job.js';
+import { abortable } from '../abortable.js';
+import type { JobQueue } from './backplane.js';
+
+/** A client waits for whoever calls the queue: past this the server counts as away. */
+const operationTimeoutMs = 5_000;
+
+/** BullMQ takes jobs without a priority first, so the plain ones are the interactive ones. */
+const batchPriority = 1;
+
+/** What is used of a BullMQ queue, the same on every server. */
+type TextQueue = Pick<Queue, 'remove' | 'getJobState' | 'getJobCountByTypes' | 'waitUntilReady' | 'close'> & {
+  add(name: string, data: string, options: JobsOptions): Promise<unknown>;
+};
+
+/** The producer's side of a BullMQ queue, on whichever server `open` connects it to. */
+export class BullQueue implements JobQueue {
+  readonly #open: () => TextQueue;
+  #queue: TextQueue | undefined;
+
+  constructor(open: () => TextQueue) {
+    this.#open = open;
+  }
+
+  add(job: Job): Promise<void> {
+    return this.#run(async (queue) => {
+      // Text within text: Postgres' jsonb refuses U+0000 and lone surrogates, which a client may well send.
+      await queue.add('request', JSON.stringify(job), {
+        jobId: job.id,
+        ...(job.priority === 'batch' ? { priority: batchPriority } : {}),
+      });
+    });
+  }
+
+  remove(jobId: string): Promise<boolean> {
+    // A running job is locked, and BullMQ does not remove it.
+    return this.#run(async (queue) => (await queue.remove(jobId)) === 1);
+  }
+
+  state(jobId: string): Promise<'waiting' | 'active' | 'gone'> {
+    return this.#run(async (queue) => {
+      const state = await queue.getJobState(jobId);
+      if (state === 'waiting' || state === 'prioritized') return 'waiting';
+      return state === 'active' ? 'active' : 'gone';
+    });
+  }
+
+  depth(): Promise<number> {
+    return this.#run((queue) => queue.getJobCountByTypes('waiting', 'prioritized'));
+  }
+
+  async close(): Promise<void> {
+    await this.#queue?.close();
+  }
+
+  async #run<T>(operation: (queue: TextQueue) => Promise<T>): Promise<T> {
+    const signal = AbortSignal.timeout(operationTimeoutMs);
+    const queue = await this.#ready(signal);
+    return abortable(operation(queue), signal);
+  }
+
+  /** A queue whose first contact with the server failed stays failed, so the next call opens another. */
+  async #ready(signal: AbortSignal): Promise<TextQueue> {
+    this.#queue ??= this.#open();
+    const queue = this.#queue;
+    try {
+      await abortable(queue.waitUntilReady(), signal);
+      return queue;
+    } catch (error) {
+      if (this.#queue === queue && !signal.aborted) {
+        this.#queue = undefined;
+        void queue.close().catch(() => {});
+      }
+      throw error;
+    }
+  }
+}
