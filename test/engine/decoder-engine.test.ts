@@ -1,0 +1,373 @@
+import { describe, expect, it } from 'vitest';
+import { DecoderEngine, type DecoderEngineSettings } from '../../src/engine/decoder-engine.js';
+import { bytesPerPosition } from '../../src/engine/kv-cache.js';
+import type { EngineEvent, GenerateRequest } from '../../src/engine/request.js';
+import { FakeDecoderRunner, fakeGreedy, fakeLogits, fakeShape } from './support/fake-decoder-runner.js';
+import { alone, drain, generateRequest, greedy, prompt, tokensOf } from './support/requests.js';
+
+const position = bytesPerPosition(fakeShape);
+
+function build(settings: Partial<DecoderEngineSettings> = {}) {
+  const runner = new FakeDecoderRunner();
+  const engine = new DecoderEngine(runner, {
+    maxSequences: 8,
+    contextLength: 256,
+    kvBytes: 1_000_000,
+    maxBatchTokens: 64,
+    ...settings,
+  });
+  return { runner, engine };
+}
+
+/** Twenty requests of different lengths, priorities and ways to draw, some with several choices. */
+function mixedRequests(): GenerateRequest[] {
+  return Array.from({ length: 20 }, (_, index) =>
+    generateRequest(`r${index}`, {
+      prompt: prompt(1 + ((index * 37) % 90), index),
+      maxTokens: 1 + ((index * 13) % 40),
+      choices: index % 5 === 4 ? 3 : 1,
+      priority: index % 3 === 2 ? 'batch' : 'interactive',
+      endTokens: [index],
+      sampling:
+        index % 2 === 0
+          ? greedy
+          : { ...greedy, temperature: 0.3, topK: 20, topP: 0.9, frequencyPenalty: 0.1, seed: index },
+    }),
+  );
+}
+
+describe('decoding', () => {
+  it('greedy text follows the whole history', async () => {
+    const { engine } = build();
+    const request = generateRequest('a', { prompt: prompt(5), maxTokens: 100 });
+    expect(await alone(engine, request)).toEqual(fakeGreedy(request.prompt, 100));
+  });
+
+  it('twenty mixed requests that join and leave at different steps draw what each draws alone', async () => {
+    const { engine, runner } = build({ maxBatchTokens: 32 });
+    const requests = mixedRequests();
+    const events: EngineEvent[] = [];
+    for (const request of requests) {
+      engine.generate(request);
+      events.push(...(await engine.step()), ...(await engine.step()));
+    }
+    events.push(...(await drain(engine)));
+    expect(Math.max(...runner.runs.map(({ rows }) => rows))).toBe(8);
+
+    for (const request of requests) {
+      for (let choice = 0; choice < request.choices; choice++) {
+        const single = await alone(build().engine, request, choice);
+        expect(single.length).toBeGreaterThan(0);
+        expect(tokensOf(events, request.id, choice), `${request.id}, choice ${choice}`).toEqual(single);
+      }
+    }
+  });
+
+  it('an end token ends a choice and is reported', async () => {
+    const { engine } = build();
+    const [first, second, third] = fakeGreedy([1, 2, 3], 3);
+    expect(new Set([first, second, third]).size).toBe(3);
+    engine.generate(generateRequest('a', { maxTokens: 50, endTokens: [63, third!] }));
+    const events = await drain(engine);
+    expect(tokensOf(events, 'a')).toEqual([first, second, third]);
+    expect(events.at(-1)).toEqual({ type: 'token', id: 'a', choice: 0, token: third, finish: 'end' });
+  });
+
+  it('a choice ends with its token limit', async () => {
+    const { engine } = build();
+    engine.generate(generateRequest('a', { maxTokens: 3 }));
+    const tokens = (await drain(engine)).filter(({ type }) => type === 'token');
+    expect(tokens.map((event) => 'finish' in event && event.finish)).toEqual([false, false, 'length']);
+  });
+
+  it('a choice ends with the context', async () => {
+    const { engine } = build({ contextLength: 10 });
+    engine.generate(generateRequest('a', { prompt: prompt(7), maxTokens: 100 }));
+    const events = await drain(engine);
+    expect(tokensOf(events, 'a')).toEqual(fakeGreedy(prompt(7), 3));
+    expect(events.at(-1)).toMatchObject({ finish: 'length' });
+  });
+
+  it('a request says once that it is admitted, before its first token', async () => {
+    const { engine } = build({ maxBatchTokens: 8 });
+    engine.generate(generateRequest('a', { prompt: prompt(20), maxTokens: 1 }));
+    expect((await drain(engine)).map(({ type }) => type)).toEqual(['admitted', 'token']);
+  });
+
+  it("log-probabilities are the model's own, before bias and temperature", async () => {
+    const { engine } = build();
+    const sampling = { ...greedy, logitBias: [[5, 100]] as const };
+    engine.generate(generateRequest('a', { maxTokens: 1, topLogprobs: 2, sampling }));
+    const event = (await drain(engine)).at(-1) as EngineEvent & { type: 'token' };
+    const logits = Array.from(fakeLogits([1, 2, 3]));
+    const normalizer = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+    const likeliest = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]!).slice(0, 2);
+    expect(event.token).toBe(5);
+    expect(event.logprob).toBeCloseTo(logits[5]! - normalizer, 5);
+    expect(event.topLogprobs?.map(({ token }) => token)).toEqual(likeliest);
+    expect(event.topLogprobs?.[0]?.logprob).toBeCloseTo(logits[likeliest[0]!]! - normalizer, 5);
+  });
+
+  it('no log-probabilities are reported unless asked for', async () => {
+    const { engine } = build();
+    engine.generate(generateRequest('a', { maxTokens: 1 }));
+    expect((await drain(engine)).at(-1)).not.toHaveProperty('logprob');
+  });
+
+  it('the same seed draws the same tokens whatever the batch-mates', async () => {
+    const request = generateRequest('a', {
+      maxTokens: 30,
+      sampling: { ...greedy, temperature: 1.5, seed: 12345 },
+    });
+    const single = await alone(build().engine, request);
+    const { engine } = build();
+    for (let mate = 0; mate < 5; mate++) {
+      const sampling = { ...greedy, temperature: 1, seed: mate };
+      engine.generate(generateRequest(`mate${mate}`, { prompt: prompt(9, mate), maxTokens: 20, sampling }));
+    }
+    engine.generate(request);
+    expect(tokensOf(await drain(engine), 'a')).toEqual(single);
+    expect(
+      await alone(build().engine, { ...request, sampling: { ...request.sampling, seed: 12346 } }),
+    ).not.toEqual(single);
+  });
+});
+
+describe('choices', () => {
+  it('of one request share one prefill', async () => {
+    const { engine } = build();
+    const sampling = { ...greedy, temperature: 1, seed: 3 };
+    engine.generate(generateRequest('a', { prompt: prompt(20), choices: 4, maxTokens: 5, sampling }));
+    const events = await drain(engine);
+    expect(engine.counters()).toMatchObject({ prefillTokens: 20, decodeTokens: 20, steps: 5 });
+    const texts = [0, 1, 2, 3].map((choice) => tokensOf(events, 'a', choice).join());
+    expect(new Set(texts).size).toBe(4);
+  });
+
+  it('that end with their first token leave no row behind', async () => {
+    const { engine, runner } = build();
+    engine.generate(generateRequest('a', { choices: 4, maxTokens: 1 }));
+    const events = await drain(engine);
+    expect(events.filter(({ type }) => type === 'token')).toHaveLength(4);
+    expect(runner.runs).toHaveLength(1);
+    expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
+  });
+
+  it('cancelled one at a time free one slot each and leave the others as they are', async () => {
+    const { engine } = build();
+    engine.generate(generateRequest('a', { prompt: prompt(6), choices: 3, maxTokens: 12 }));
+    const events = [...(await engine.step()), ...(await engine.step())];
+    engine.cancel('a', 0);
+    events.push(...(await engine.step()));
+    expect(engine.counters().running).toBe(2);
+    events.push(...(await drain(engine)));
+    const expected = fakeGreedy(prompt(6), 12);
+    expect(tokensOf(events, 'a', 0)).toEqual(expected.slice(0, 2));
+    expect(tokensOf(events, 'a', 1)).toEqual(expected);
+    expect(tokensOf(events, 'a', 2)).toEqual(expected);
+    expect(events.some(({ type }) => type === 'cancelled')).toBe(false);
+  });
+
+  it('cancelled while the prompt is read never get a row', async () => {
+    const { engine } = build({ maxBatchTokens: 8 });
+    engine.generate(generateRequest('a', { prompt: prompt(30), choices: 3, maxTokens: 2 }));
+    await engine.step();
+    expect(engine.counters().running).toBe(3);
+    engine.cancel('a', 1);
+    await engine.step();
+    expect(engine.counters().running).toBe(2);
+    const events = await drain(engine);
+    expect(tokensOf(events, 'a', 1)).toEqual([]);
+    expect(tokensOf(events, 'a', 2)).toEqual(fakeGreedy(prompt(30), 2));
+  });
+
+  it('all cancelled end the request', async () => {
+    const { engine } = build();
+    engine.generate(generateRequest('a', { choices: 2, maxTokens: 50 }));
+    await engine.step();
+    engine.cancel('a', 0);
+    engine.cancel('a', 1);
+    await engine.step();
+    expect(engine.busy).toBe(false);
+    expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
+  });
+});
+
+describe('cancellation', () => {
+  it('of a waiting request drops it without a run', async () => {
+    const { engine, runner } = build({ maxSequences: 1 });
+    engine.generate(generateRequest('a', { maxTokens: 50 }));
+    engine.generate(generateRequest('b'));
+    await engine.step();
+    expect(engine.counters()).toMatchObject({ running: 1, waiting: 1 });
+    engine.cancel('b');
+    const events = await engine.step();
+    expect(events).toContainEqual({ type: 'cancelled', id: 'b' });
+    expect(engine.counters()).toMatchObject({ running: 1, waiting: 0, cancelled: 1 });
+    expect(runner.runs).toHaveLength(2);
+  });
+
+  it('in the middle of a prompt frees its slot and memory within one step', async () => {
+    const { engine } = build({ maxBatchTokens: 8 });
+    engine.generate(generateRequest('a', { prompt: prompt(100) }));
+    await engine.step();
+    await engine.step();
+    expect(engine.counters().kvBytesUsed).toBeGreaterThanOrEqual(16 * position);
+    engine.cancel('a');
+    expect(await engine.step()).toEqual([{ type: 'cancelled', id: 'a' }]);
+    expect(engine.counters()).toMatchObject({ running: 0, waiting: 0, kvBytesUsed: 0, cancelled: 1 });
+    expect(engine.busy).toBe(false);
+  });
+
+  it('of a decoding request frees its slot within one step, and the others go on unharmed', async () => {
+    const { engine } = build();
+    const requests = ['a', 'b', 'c'].map((id, index) =>
+      generateRequest(id, { prompt: prompt(4 + index, index), maxTokens: 20 }),
+    );
+    for (const request of requests) engine.generate(request);
+    const events = [...(await engine.step()), ...(await engine.step())];
+    engine.cancel('a');
+    events.push(...(await engine.step()));
+    expect(engine.counters().running).toBe(2);
+    events.push(...(await drain(engine)));
+    expect(tokensOf(events, 'a')).toHaveLength(2);
+    expect(tokensOf(events, 'b')).toEqual(fakeGreedy(prompt(5, 1), 20));
+    expect(tokensOf(events, 'c')).toEqual(fakeGreedy(prompt(6, 2), 20));
+  });
+
+  it('that arrives while a step runs takes effect at the next', async () => {
+    const { engine, runner } = build();
+    engine.generate(generateRequest('a', { maxTokens: 50 }));
+    runner.onRun = () => {
+      if (runner.runs.length === 2) engine.cancel('a');
+    };
+    const events = await drain(engine);
+    expect(tokensOf(events, 'a')).toHaveLength(2);
+    expect(events.at(-1)).toEqual({ type: 'cancelled', id: 'a' });
+    expect(runner.runs).toHaveLength(2);
+  });
+
+  it('of an unknown id is answered all the same', async () => {
+    const { engine } = build();
+    engine.cancel('nobody');
+    expect(await engine.step()).toEqual([{ type: 'cancelled', id: 'nobody' }]);
+    expect(engine.counters().cancelled).toBe(0);
+  });
+});
+
+describe('refusal', () => {
+  const cases: ReadonlyArray<readonly [string, Partial<GenerateRequest>, RegExp]> = [
+    ['an empty prompt', { prompt: new Int32Array(0) }, /prompt is empty/],
+    [
+      'a prompt as long as the context',
+      { prompt: prompt(256) },
+      /256 tokens leave no room in a context of 256/,
+    ],
+    ['more choices than slots', { choices: 9 }, /9 choices do not fit 8 slots/],
+    [
+      'a token outside the vocabulary',
+      { prompt: Int32Array.of(1, 64) },
+      /token 64 is not in a vocabulary of 64/,
+    ],
+  ];
+  for (const [title, fields, reason] of cases) {
+    it(`of ${title}`, async () => {
+      const { engine, runner } = build();
+      engine.generate(generateRequest('a', fields));
+      expect(await engine.step()).toEqual([
+        { type: 'failed', id: 'a', reason: expect.stringMatching(reason) },
+      ]);
+      expect(runner.runs).toHaveLength(0);
+      expect(engine.busy).toBe(false);
+    });
+  }
+
+  it('of a request that the KV budget could never hold', async () => {
+    const { engine } = build({ kvBytes: 40 * position });
+    engine.generate(generateRequest('fits', { prompt: prompt(31), maxTokens: 10 }));
+    engine.generate(generateRequest('never', { prompt: prompt(31), maxTokens: 11 }));
+    const events = await drain(engine);
+    expect(tokensOf(events, 'fits')).toHaveLength(10);
+    expect(events.find((event) => event.id === 'never')).toMatchObject({
+      type: 'failed',
+      reason: expect.stringMatching(/1 x 41 positions/),
+    });
+  });
+
+  it('of an id that is already running', async () => {
+    const { engine } = build();
+    engine.generate(generateRequest('a', { maxTokens: 3 }));
+    await engine.step();
+    engine.generate(generateRequest('a', { maxTokens: 3 }));
+    expect(await engine.step()).toContainEqual(expect.objectContaining({ type: 'failed', id: 'a' }));
+  });
+});
+
+describe('memory', () => {
+  it('stays within the budget while requests come and go, and returns to zero', async () => {
+    const kvBytes = 320 * position;
+    const { engine, runner } = build({ kvBytes, maxBatchTokens: 32 });
+    let most = 0;
+    runner.onOutput = () => {
+      most = Math.max(most, engine.counters().kvBytesUsed);
+    };
+    const requests = mixedRequests();
+    for (const request of requests) engine.generate(request);
+    const events = await drain(engine);
+    expect(most).toBeGreaterThan(100 * position);
+    expect(most).toBeLessThanOrEqual(kvBytes);
+    expect(events.filter(({ type }) => type === 'failed')).toEqual([]);
+    expect(engine.counters()).toMatchObject({ running: 0, waiting: 0, kvBytesUsed: 0 });
+    for (const request of requests.filter(({ sampling }) => sampling.temperature === 0)) {
+      expect(tokensOf(events, request.id)).toEqual(await alone(build().engine, request));
+    }
+  });
+});
+
+describe('failure', () => {
+  it('of a run fails the requests in it, and the others go on', async () => {
+    const { engine, runner } = build();
+    engine.generate(generateRequest('a', { maxTokens: 6 }));
+    await engine.step();
+    engine.generate(generateRequest('b'));
+    runner.onRun = ({ width }) => {
+      if (width > 1) throw new Error('out of memory');
+    };
+    const events = await drain(engine);
+    expect(events.filter(({ type }) => type === 'failed')).toEqual([
+      { type: 'failed', id: 'b', reason: 'the model failed to run: out of memory' },
+    ]);
+    expect(tokensOf(events, 'a')).toEqual(fakeGreedy([1, 2, 3], 6).slice(1));
+    expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
+  });
+
+  it('of every run makes the engine give up', async () => {
+    const { engine, runner } = build({ maxSequences: 1 });
+    for (const id of ['a', 'b', 'c']) engine.generate(generateRequest(id));
+    runner.onRun = () => {
+      throw new Error('device lost');
+    };
+    await expect(drain(engine)).rejects.toThrow(
+      expect.objectContaining({
+        message: 'The model failed 3 runs in a row',
+        cause: new Error('device lost'),
+      }),
+    );
+  });
+
+  it('of one row that is not a number fails its request alone', async () => {
+    const { engine, runner } = build();
+    for (const id of ['a', 'b', 'c']) engine.generate(generateRequest(id, { maxTokens: 5 }));
+    await engine.step();
+    runner.onOutput = ({ logits, keys }) => {
+      if (runner.runs.length !== 2) return;
+      logits.fill(Number.NaN, 0, fakeShape.vocabularySize);
+      keys[0]!.fill(Number.NaN, 0, fakeShape.kvHeads * fakeShape.headSize);
+    };
+    const events = await drain(engine);
+    expect(events.filter(({ type }) => type === 'failed')).toEqual([
+      { type: 'failed', id: 'a', reason: 'the model gave a result that is not a number' },
+    ]);
+    for (const id of ['b', 'c']) expect(tokensOf(events, id)).toEqual(fakeGreedy([1, 2, 3], 5).slice(1));
+  });
+});
