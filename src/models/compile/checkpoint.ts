@@ -9,7 +9,7 @@ export interface Checkpoint {
   /** SHA-256 over everything the compiled model depends on. */
   readonly sha256: string;
   readonly config: ModelConfig;
-  /** A `tokenizer.json` of the Hugging Face tokenizers library. */
+  /** A `tokenizer.json` of the Hugging Face tokenizers library, with no truncation and no padding. */
   readonly tokenizerJson: string;
   /** Token ids that end a turn. Empty for encoders. */
   readonly endTokens: readonly number[];

@@ -65,7 +65,7 @@ export async function readHuggingFaceTokens(folder: string): Promise<HuggingFace
   const endTokens = [...(generation?.eos_token_id ?? []), ...config.eos_token_id, endId ?? []].flat();
   const maxLength = tokenizerConfig.model_max_length;
   return {
-    tokenizerJson,
+    tokenizerJson: withoutLengths(tokenizerJson),
     endTokens: [...new Set(endTokens)],
     chatTemplate: await readChatTemplate(folder, tokenizerConfig.chat_template),
     beginText: tokenizerConfig.bos_token ?? null,
@@ -78,6 +78,17 @@ export async function readHuggingFaceTokens(folder: string): Promise<HuggingFace
     },
     maxLength: maxLength != null && Number.isSafeInteger(maxLength) ? maxLength : undefined,
   };
+}
+
+/**
+ * Some authors left the truncation and padding of their training in the file; a caller that cuts documents into
+ * chunks and counts tokens must see every token and no padding.
+ */
+function withoutLengths(tokenizerJson: string): string {
+  const tokenizer = JSON.parse(tokenizerJson);
+  return tokenizer.truncation || tokenizer.padding
+    ? JSON.stringify({ ...tokenizer, truncation: null, padding: null })
+    : tokenizerJson;
 }
 
 function tokenId({ added_tokens, model }: z.infer<typeof tokenizerSchema>, text: string): number | undefined {

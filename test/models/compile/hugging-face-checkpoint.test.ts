@@ -191,6 +191,20 @@ test('positions of XLM-RoBERTa start after the padding token', async () => {
   });
 });
 
+test('truncation and padding that were left in a tokenizer are taken out', async () => {
+  const folder = await changed('encoder/bert-bi-encoder', {
+    'tokenizer.json': {
+      truncation: { max_length: 8, strategy: 'LongestFirst', stride: 0, direction: 'Right' },
+      padding: { strategy: { Fixed: 8 }, direction: 'Right', pad_id: 0, pad_type_id: 0, pad_token: '[PAD]' },
+    },
+  });
+  const { tokenizerJson } = await opened(folder);
+  const original = JSON.parse(
+    await readFile(join(fixtures, 'encoder/bert-bi-encoder/tokenizer.json'), 'utf8'),
+  );
+  expect(JSON.parse(tokenizerJson)).toEqual({ ...original, truncation: null, padding: null });
+});
+
 test('the length that sentence-transformers gives is a limit', async () => {
   const folder = await changed('encoder/bert-bi-encoder', {
     'sentence_bert_config.json': { max_seq_length: 64 },
