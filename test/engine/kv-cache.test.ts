@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import type { DecoderOutput } from '../../src/engine/decoder-runner.js';
+import { bytesPerPosition, KvCache } from '../../src/engine/kv-cache.js';
+
+const shape = { layers: 2, kvHeads: 2, headSize: 2 };
+const bytes = bytesPerPosition(shape);
+
+function build(maxBytes = 8 * 1000 * bytes) {
+  return new KvCache({ shape, slots: 8, contextLength: 1000, maxBytes });
+}
+
+/** A number that says which sequence, position, layer, head and kind it belongs to. */
+function mark(sequence: number, position: number, layer: number, head: number, kind: number): number {
+  return sequence * 100_000 + position * 100 + layer * 10 + head * 2 + kind;
+}
+
+/** An output in which row i holds positions from[i].. of sequence sequences[i]. */
+function output(sequences: readonly number[], from: readonly number[], width: number): DecoderOutput {
+  const array = (layer: number, kind: number) =>
+    Float32Array.from({ length: sequences.length * 2 * width * 2 }, (_, at) => {
+      const row = Math.floor(at / (2 * width * 2));
+      const head = Math.floor(at / (width * 2)) % 2;
+      const position = from[row]! + (Math.floor(at / 2) % width);
+      return mark(sequences[row]!, position, layer, head, kind);
+    });
+  return {
+    logits: new Float32Array(0),
+    keys: [array(0, 0), array(1, 0)],
+    values: [array(0, 1), array(1, 1)],
+  };
+}
+
+/** Asserts that `row` holds positions 0..length-1 of `sequence`, in every layer, head and kind. */
+function expectRow(cache: KvCache, row: number, sequence: number, length: number) {
+  const { keys, values } = cache.view(row, 1);
+  for (let layer = 0; layer < 2; layer++) {
+    for (let head = 0; head < 2; head++) {
+      for (let position = 0; position < length; position++) {
+        const at = (head * cache.capacity + position) * 2;
+        const place = `row ${row}, layer ${layer}, head ${head}, position ${position}`;
+        expect(keys[layer]![at], place).toBe(mark(sequence, position, layer, head, 0));
+        expect(values[layer]![at + 1], place).toBe(mark(sequence, position, layer, head, 1));
+      }
+    }
+  }
+  expect(cache.length(row)).toBe(length);
+}
+
+/** Three rows of 5, 9 and 2 positions of sequences 1, 2 and 3. */
+function filled(limit = 1000) {
+  const cache = build();
+  cache.fit({ rows: 3, longest: 9, limit });
+  const written = output([1, 2, 3], [0, 0, 0], 9);
+  for (const [row, count] of [5, 9, 2].entries()) cache.append(row, count, written, row, 9);
+  return cache;
+}
+
+describe('KvCache', () => {
+  it('keeps what is appended, row by row', () => {
+    const cache = filled();
+    expectRow(cache, 0, 1, 5);
+    expectRow(cache, 1, 2, 9);
+    expectRow(cache, 2, 3, 2);
+  });
+
+  it('appends behind what a row holds, from any row of an output', () => {
+    const cache = filled();
+    cache.append(2, 1, output([1, 3], [5, 2], 1), 1, 1);
+    expectRow(cache, 2, 3, 3);
+    expectRow(cache, 1, 2, 9);
+  });
+
+  it('appends a prompt long enough to be copied in one piece', () => {
+    const cache = build();
+    cache.fit({ rows: 2, longest: 200, limit: 300 });
+    cache.append(1, 190, output([4], [0], 200), 0, 200);
+    expectRow(cache, 1, 4, 190);
+  });
+
+  it('holds every row when its capacity grows and when it shrinks', () => {
+    const cache = filled();
+    const before = cache.capacity;
+    cache.fit({ rows: 3, longest: 400, limit: 1000 });
+    expect(cache.capacity).toBeGreaterThanOrEqual(400);
+    for (const [row, length] of [5, 9, 2].entries()) expectRow(cache, row, row + 1, length);
+    cache.fit({ rows: 3, longest: 9, limit: 1000 });
+    expect(cache.capacity).toBe(before);
+    for (const [row, length] of [5, 9, 2].entries()) expectRow(cache, row, row + 1, length);
+  });
+
+  it('grows ahead of need, but never beyond what a row may reach', () => {
+    const cache = build();
+    cache.fit({ rows: 1, longest: 100, limit: 1000 });
+    expect(cache.capacity).toBeGreaterThan(100);
+    cache.fit({ rows: 1, longest: 100, limit: 102 });
+    expect(cache.capacity).toBe(102);
+  });
+
+  it('keeps its capacity while the need varies a little', () => {
+    const cache = build();
+    cache.fit({ rows: 1, longest: 100, limit: 1000 });
+    const { capacity } = cache;
+    for (const longest of [101, capacity, 90, 100]) {
+      cache.fit({ rows: 1, longest, limit: 1000 });
+      expect(cache.capacity).toBe(capacity);
+    }
+  });
+
+  it('moves the last row into a gap', () => {
+    const cache = filled();
+    cache.copyRow(2, 0);
+    cache.fit({ rows: 2, longest: 9, limit: 1000 });
+    expectRow(cache, 0, 3, 2);
+    expectRow(cache, 1, 2, 9);
+    expect(cache.rows).toBe(2);
+  });
+
+  it('copies a row for a new choice', () => {
+    const cache = filled();
+    cache.fit({ rows: 4, longest: 9, limit: 1000 });
+    cache.copyRow(1, 3);
+    for (const [row, sequence] of [1, 2, 3, 2].entries()) {
+      expectRow(cache, row, sequence, [5, 9, 2, 9][row]!);
+    }
+  });
+
+  it('gives a row that is used again nothing of its former owner', () => {
+    const cache = filled();
+    cache.fit({ rows: 2, longest: 9, limit: 1000 });
+    cache.fit({ rows: 3, longest: 9, limit: 1000 });
+    expect(cache.length(2)).toBe(0);
+    cache.append(2, 1, output([7], [0], 1), 0, 1);
+    expectRow(cache, 2, 7, 1);
+  });
+
+  it('views neighbouring rows without a copy', () => {
+    const cache = filled();
+    const all = cache.view(0, 3).keys[1]!;
+    const some = cache.view(1, 2).keys[1]!;
+    expect(some.buffer).toBe(all.buffer);
+    expect(some).toEqual(all.subarray(all.length / 3));
+    expect(some).toHaveLength(2 * 2 * cache.capacity * 2);
+  });
+
+  it('counts bytes by rows and capacity, and none at rest', () => {
+    const cache = filled();
+    expect(bytes).toBe(2 * 2 * 2 * 2 * 4);
+    expect(cache.bytesUsed).toBe(3 * cache.capacity * bytes);
+    cache.fit({ rows: 0, longest: 0, limit: 0 });
+    expect(cache.bytesUsed).toBe(0);
+  });
+
+  it('fills its budget to the last position', () => {
+    const cache = build(60 * bytes);
+    cache.fit({ rows: 3, longest: 20, limit: 20 });
+    cache.append(2, 20, output([9], [0], 20), 0, 20);
+    expectRow(cache, 2, 9, 20);
+    expect(cache.bytesUsed).toBe(60 * bytes);
+    expect(() => cache.fit({ rows: 3, longest: 21, limit: 21 })).toThrow(/budget/);
+  });
+
+  it('refuses to append beyond its capacity', () => {
+    const cache = build();
+    cache.fit({ rows: 1, longest: 4, limit: 4 });
+    expect(() => cache.append(0, 5, output([1], [0], 5), 0, 5)).toThrow(/capacity/);
+  });
+});
