@@ -76,7 +76,8 @@ for (const name of ['llama-tied', 'llama3-rope']) {
           maxTokens: 4 + ((index * 7) % 30),
           choices: index % 6 === 5 ? 2 : 1,
           priority: index % 4 === 3 ? 'batch' : 'interactive',
-          sampling: index % 2 === 0 ? greedy : { ...greedy, temperature: 0.8, topK: 40, topP: 0.9, seed: index },
+          sampling:
+            index % 2 === 0 ? greedy : { ...greedy, temperature: 0.8, topK: 40, topP: 0.9, seed: index },
         }),
       );
       const engine = build(48);
