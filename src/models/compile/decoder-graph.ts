@@ -1,7 +1,7 @@
 import type { Checkpoint, DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, ints, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear } from './linear-layer.js';
-import type { Projection } from './projection.js';
+import type { Projection, Rows } from './projection.js';
 import { rotaryCaches } from './rotary.js';
 
 export interface DecoderGraphOptions {
@@ -68,6 +68,10 @@ interface Shared {
   readonly sines: Value;
   /** [2]: T, S */
   readonly scoreColumns: Value;
+  /** [1]: R, the number of rows, one per token. */
+  readonly rowCount: Value;
+  /** [1]: B */
+  readonly sequenceCount: Value;
   /** [B]: of each sequence the row whose logits are wanted. */
   readonly lastRows: Value;
 }
@@ -102,9 +106,10 @@ async function declareShared(graph: Graph, config: DecoderConfig, ids: Value, ro
   }
   const dimension = (value: Value, axis: number) =>
     graph.node('Shape', [value], { start: int(axis), end: int(axis + 1) });
+  const rowCount = dimension(rows, 0);
   const newLength = dimension(ids, 1);
   const scalar = (value: Value) => graph.node('Squeeze', [value]);
-  const firstRows = graph.node('Range', [graph.integer(0), scalar(dimension(rows, 0)), scalar(newLength)]);
+  const firstRows = graph.node('Range', [graph.integer(0), scalar(rowCount), scalar(newLength)]);
   const { cosines, sines } = rotaryCaches(config.rope, headSize, contextLength);
   const cacheShape = [contextLength, headSize / 2];
   return {
@@ -118,6 +123,8 @@ async function declareShared(graph: Graph, config: DecoderConfig, ids: Value, ro
     cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
     sines: await graph.weight('rotary.sines', cacheShape, sines),
     scoreColumns: graph.node('Concat', [dimension('past.0.key', 2), newLength], { axis: int(0) }),
+    rowCount,
+    sequenceCount: dimension(ids, 0),
     lastRows: graph.node('Add', [firstRows, last]),
   };
 }
@@ -128,18 +135,27 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
   const before = await addNorm(build, `${prefix}.input_layernorm`, stream);
   let context = await addAttention(build, layer, before.normed);
   let { residual } = before;
+  let count = shared.rowCount;
   if (layer === config.layers - 1) {
     // Nothing attends to what the last layer makes of the other rows.
     context = graph.node('Gather', [context, shared.lastRows]);
     residual = graph.node('Gather', [residual, shared.lastRows]);
+    count = shared.sequenceCount;
   }
-  const attended = await project(build, context, {
-    name: `${prefix}.output`,
-    inputs: config.heads * config.headSize,
-    parts: [{ tensor: `${prefix}.self_attn.o_proj`, outputs: config.hiddenSize }],
-  });
+  const attended = await project(
+    build,
+    { value: context, count },
+    {
+      name: `${prefix}.output`,
+      inputs: config.heads * config.headSize,
+      parts: [{ tensor: `${prefix}.self_attn.o_proj`, outputs: config.hiddenSize }],
+    },
+  );
   const between = await addNorm(build, `${prefix}.post_attention_layernorm`, { residual, update: attended });
-  return { residual: between.residual, update: await addFeedForward(build, layer, between.normed) };
+  return {
+    residual: between.residual,
+    update: await addFeedForward(build, layer, { value: between.normed, count }),
+  };
 }
 
 /** RMS norm of the stream: the normalized rows, and the stream with its update summed in. */
@@ -175,16 +191,20 @@ async function addAttention(build: Build, layer: number, rows: Value): Promise<V
   const { graph, config, shared } = build;
   const { heads, kvHeads, headSize } = config;
   const prefix = `model.layers.${layer}.self_attn`;
-  const packed = await project(build, rows, {
-    name: `model.layers.${layer}.query_key_value`,
-    inputs: config.hiddenSize,
-    parts: [
-      { tensor: `${prefix}.q_proj`, outputs: heads * headSize },
-      { tensor: `${prefix}.k_proj`, outputs: kvHeads * headSize },
-      { tensor: `${prefix}.v_proj`, outputs: kvHeads * headSize },
-    ],
-    bias: config.attentionBias,
-  });
+  const packed = await project(
+    build,
+    { value: rows, count: shared.rowCount },
+    {
+      name: `model.layers.${layer}.query_key_value`,
+      inputs: config.hiddenSize,
+      parts: [
+        { tensor: `${prefix}.q_proj`, outputs: heads * headSize },
+        { tensor: `${prefix}.k_proj`, outputs: kvHeads * headSize },
+        { tensor: `${prefix}.v_proj`, outputs: kvHeads * headSize },
+      ],
+      bias: config.attentionBias,
+    },
+  );
   const byPosition = graph.node('Reshape', [packed, shared.packedShape]);
   const byHead = graph.node('Transpose', [byPosition], { perm: ints(0, 2, 1, 3) });
   const [query, key, value] = graph.nodes('Split', [byHead, graph.shape(heads, kvHeads, kvHeads)], 3, {
@@ -238,7 +258,7 @@ async function addRotary(build: Build, norm: string, states: Value): Promise<Val
 }
 
 /** down(SiLU(gate(x)) * up(x)) */
-async function addFeedForward(build: Build, layer: number, rows: Value): Promise<Value> {
+async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<Value> {
   const { graph, config } = build;
   const { hiddenSize, intermediateSize } = config;
   const prefix = `model.layers.${layer}`;
@@ -252,15 +272,19 @@ async function addFeedForward(build: Build, layer: number, rows: Value): Promise
   });
   const [gate, up] = graph.nodes('Split', [packed], 2, { axis: int(-1), num_outputs: int(2) });
   const activated = graph.node('com.microsoft.QuickGelu', [gate!], { alpha: float(1) });
-  return project(build, graph.node('Mul', [activated, up!]), {
-    name: `${prefix}.down`,
-    inputs: intermediateSize,
-    parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
-  });
+  return project(
+    build,
+    { value: graph.node('Mul', [activated, up!]), count: rows.count },
+    {
+      name: `${prefix}.down`,
+      inputs: intermediateSize,
+      parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
+    },
+  );
 }
 
 async function addHead(build: Build, stream: Stream): Promise<void> {
-  const { graph, checkpoint, config, table } = build;
+  const { graph, checkpoint, config, table, shared } = build;
   const { hiddenSize: inputs, vocabularySize: outputs } = config;
   const { normed } = await addNorm(build, 'model.norm', stream);
   const weight = await checkpoint.read(config.tiedEmbeddings ? embeddingTensor : 'lm_head.weight', [
@@ -270,13 +294,13 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
   const layer = { name: 'head', outputs, inputs, weight };
   const logits = await build.projection.project(
     graph,
-    normed,
+    { value: normed, count: shared.sequenceCount },
     config.tiedEmbeddings ? { ...layer, stored: table } : layer,
   );
   graph.output('logits', logits, 'float32', ['B', outputs]);
 }
 
-async function project(build: Build, rows: Value, layer: LinearLayerParts): Promise<Value> {
+async function project(build: Build, rows: Rows, layer: LinearLayerParts): Promise<Value> {
   return build.projection.project(build.graph, rows, await readLinear(build.checkpoint, layer));
 }
 

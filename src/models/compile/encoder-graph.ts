@@ -2,7 +2,7 @@ import type { Checkpoint, EncoderConfig } from './checkpoint.js';
 import { float32Projection } from './float32-projection.js';
 import { absent, float, type Graph, int, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear } from './linear-layer.js';
-import type { Projection } from './projection.js';
+import type { Projection, Rows } from './projection.js';
 
 export interface EncoderGraphOptions {
   readonly checkpoint: Checkpoint;
@@ -42,6 +42,7 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
     rowShape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
       axis: int(0),
     }),
+    rowCount: graph.node('Shape', [graph.node('Reshape', [ids, graph.shape(-1)])]),
     keyMask: graph.node('Cast', [attentionMask], { to: int(onnxInt32) }),
   };
   let rows = await addEmbeddings(build, ids);
@@ -70,6 +71,8 @@ interface Build extends EncoderGraphOptions {
   readonly prefix: string;
   /** [3]: B, S, hiddenSize */
   readonly rowShape: Value;
+  /** [1]: R = B * S, the number of rows, one per token. */
+  readonly rowCount: Value;
   /** int32 [B, S] */
   readonly keyMask: Value;
 }
@@ -196,14 +199,16 @@ async function addClassifier(build: Build, states: Value): Promise<Value> {
     parts: [{ tensor: bert ? `${build.prefix}pooler.dense` : 'classifier.dense', outputs: inputs }],
     bias: true,
   });
-  const pooled = graph.node('Tanh', [await float32Projection.project(graph, first, dense)]);
+  const count = graph.node('Shape', [first], { end: int(1) });
+  const hidden = await float32Projection.project(graph, { value: first, count }, dense);
+  const pooled = graph.node('Tanh', [hidden]);
   const classifier = await readLinear(checkpoint, {
     name: 'classifier',
     inputs,
     parts: [{ tensor: bert ? 'classifier' : 'classifier.out_proj', outputs: 1 }],
     bias: true,
   });
-  return float32Projection.project(graph, pooled, classifier);
+  return float32Projection.project(graph, { value: pooled, count }, classifier);
 }
 
 /**
@@ -222,6 +227,7 @@ function addMeanPooling(graph: Graph, states: Value, mask: Value): Value {
   return graph.node('LpNormalization', [sum], { axis: int(-1), p: int(2) });
 }
 
-async function project(build: Build, rows: Value, layer: LinearLayerParts): Promise<Value> {
+async function project(build: Build, value: Value, layer: LinearLayerParts): Promise<Value> {
+  const rows: Rows = { value, count: build.rowCount };
   return build.projection.project(build.graph, rows, await readLinear(build.checkpoint, layer));
 }

@@ -35,7 +35,7 @@ export class Graph {
   readonly #initializers: OnnxInitializer[] = [];
   readonly #inputs: OnnxValue[] = [];
   readonly #outputs: OnnxValue[] = [];
-  readonly #constants = new Map<string, Value>();
+  readonly #sharedValues = new Map<string, Value>();
   readonly #outputNames = new Map<Value, string>();
 
   /** `weightsName` is how the graph's file refers to `weights`: a path relative to itself. */
@@ -62,7 +62,7 @@ export class Graph {
     return output!;
   }
 
-  /** Adds a node with several outputs. Those that nothing uses are left out of the file. */
+  /** Adds a node with several outputs. */
   nodes(operator: string, inputs: readonly Value[], outputs: number, attributes: Attributes = {}): Value[] {
     const dot = operator.lastIndexOf('.');
     const name = `${operator.slice(dot + 1)}_${this.#nodes.length}`;
@@ -78,26 +78,35 @@ export class Graph {
     return values;
   }
 
+  /** A value that several parts of the graph want: `build` adds it for the first, the others share it. */
+  shared(key: string, build: () => Value): Value {
+    let value = this.#sharedValues.get(key);
+    if (value === undefined) {
+      value = build();
+      this.#sharedValues.set(key, value);
+    }
+    return value;
+  }
+
   /** A small int64 tensor: a shape, axes, indices. Equal ones are stored once. */
   shape(...values: readonly number[]): Value {
     const key = `shape_${values.join('_')}`;
-    return this.#constant(key, 'int64', [values.length], BigInt64Array.from(values, BigInt));
+    return this.#constant(key, [values.length], BigInt64Array.from(values, BigInt));
   }
 
   /** A small int64 scalar. Equal ones are stored once. */
   integer(value: number): Value {
-    return this.#constant(`integer_${value}`, 'int64', [], BigInt64Array.of(BigInt(value)));
+    return this.#constant(`integer_${value}`, [], BigInt64Array.of(BigInt(value)));
   }
 
   /** A float32 scalar. Equal ones are stored once. */
   scalar(value: number): Value {
-    return this.#constant(`scalar_${value}`, 'float32', [], Float32Array.of(value));
+    return this.#constant(`scalar_${value}`, [], Float32Array.of(value));
   }
 
-  /** A uint8 or int8 vector of one element. Equal ones are stored once. */
-  byte(type: 'uint8' | 'int8', value: number): Value {
-    const data = type === 'uint8' ? Uint8Array.of(value) : Int8Array.of(value);
-    return this.#constant(`${type}_${value}`, type, [1], data);
+  /** A uint8 vector of one element. Equal ones are stored once. */
+  byte(value: number): Value {
+    return this.#constant(`byte_${value}`, [1], Uint8Array.of(value));
   }
 
   /** Stores a weight under a name of its own. The type follows from `data`. */
@@ -106,7 +115,7 @@ export class Graph {
     if (size !== data.length) {
       throw new Error(`Weight ${name} has ${data.length} elements for the shape [${dims}]. This is a bug.`);
     }
-    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const bytes = bytesOf(data);
     this.#initializers.push({
       name,
       type: typeOf(data),
@@ -119,15 +128,21 @@ export class Graph {
     return name;
   }
 
-  /** The graph's file. */
+  /** The graph's file. Nodes that contribute to no output are left out of it. */
   encode(): Uint8Array {
-    const rename = (value: Value) => this.#outputNames.get(value) ?? value;
-    const used = new Set([...this.#nodes.flatMap((node) => node.inputs), ...this.#outputNames.keys()]);
+    const used = new Set(this.#outputNames.keys());
+    const nodes: OnnxNode[] = [];
+    for (const node of this.#nodes.toReversed()) {
+      if (!node.outputs.some((value) => used.has(value))) continue;
+      for (const input of node.inputs) used.add(input);
+      nodes.push(node);
+    }
+    const named = (value: Value) => this.#outputNames.get(value) ?? value;
     return encodeModel({
-      nodes: this.#nodes.map((node) => ({
+      nodes: nodes.reverse().map((node) => ({
         ...node,
-        inputs: node.inputs.map(rename),
-        outputs: node.outputs.map((value) => (used.has(value) ? rename(value) : absent)),
+        inputs: node.inputs.map(named),
+        outputs: node.outputs.map((value) => (used.has(value) ? named(value) : absent)),
       })),
       initializers: this.#initializers,
       inputs: this.#inputs,
@@ -135,18 +150,16 @@ export class Graph {
     });
   }
 
-  #constant(name: string, type: DataType, dims: readonly number[], data: TensorData): Value {
-    if (!this.#constants.has(name)) {
-      this.#constants.set(name, name);
-      this.#initializers.push({
-        name,
-        type,
-        dims,
-        data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-      });
-    }
-    return name;
+  #constant(name: string, dims: readonly number[], data: TensorData): Value {
+    return this.shared(name, () => {
+      this.#initializers.push({ name, type: typeOf(data), dims, data: bytesOf(data) });
+      return name;
+    });
   }
+}
+
+function bytesOf(data: TensorData): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
 function typeOf(data: TensorData): DataType {

@@ -1,12 +1,20 @@
 import type { Graph, Value } from './graph.js';
 import type { LinearLayer } from './linear-layer.js';
 
+/** Rows of activations, one per token. */
+export interface Rows {
+  /** float32 [R, width] */
+  readonly value: Value;
+  /** int64 [1]: R. The same value for all rows of the same number, so that what depends on it is made once. */
+  readonly count: Value;
+}
+
 /** How linear layers are stored and multiplied. */
 export interface Projection {
   /**
    * Adds `rows` x weight^T + bias to the graph and stores the layer's weights.
-   * @param rows float32 [R, inputs], one row per token
-   * @returns float32 [R, outputs]; a row depends on its own input row only
+   * @param rows of width `layer.inputs`
+   * @returns float32 [R, layer.outputs]; a row depends on its own input row only
    */
-  project(graph: Graph, rows: Value, layer: LinearLayer): Promise<Value>;
+  project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value>;
 }
