@@ -50,18 +50,17 @@ function sharedServer(url: string): RedisServer {
 async function startProgram(path: string): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'headrace-redis-'));
   const port = await freePort();
-  const args = [
-    '--port',
-    String(port),
-    '--bind',
-    '127.0.0.1',
-    '--dir',
+  const settings = {
+    port: String(port),
+    bind: '127.0.0.1',
     dir,
-    '--appendonly',
-    'yes',
-    '--save',
-    '',
-  ];
+    // A server that is stopped and started again has its data again.
+    appendonly: 'yes',
+    save: '',
+    // So that a test can search what is stored.
+    rdbcompression: 'no',
+  };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   let child: ChildProcess | undefined;
   // A test process that is ended by force must not leave its servers.
   const killOnExit = () => child?.kill('SIGKILL');

@@ -34,16 +34,15 @@ export class BullQueue implements JobQueue {
   }
 
   remove(jobId: string): Promise<boolean> {
-    // A running job is locked, and BullMQ does not remove it.
-    return this.#run(async (queue) => (await queue.remove(jobId)) === 1);
+    return this.#run(async (queue) => {
+      // BullMQ says that it removed a job that never was, but leaves a running one, which is locked, alone.
+      const state = stateOf(await queue.getJobState(jobId));
+      return state === 'waiting' && (await queue.remove(jobId)) === 1;
+    });
   }
 
   state(jobId: string): Promise<'waiting' | 'active' | 'gone'> {
-    return this.#run(async (queue) => {
-      const state = await queue.getJobState(jobId);
-      if (state === 'waiting' || state === 'prioritized') return 'waiting';
-      return state === 'active' ? 'active' : 'gone';
-    });
+    return this.#run(async (queue) => stateOf(await queue.getJobState(jobId)));
   }
 
   depth(): Promise<number> {
@@ -75,4 +74,9 @@ export class BullQueue implements JobQueue {
       throw error;
     }
   }
+}
+
+function stateOf(state: string): 'waiting' | 'active' | 'gone' {
+  if (state === 'waiting' || state === 'prioritized') return 'waiting';
+  return state === 'active' ? 'active' : 'gone';
 }

@@ -56,21 +56,36 @@ export class RedisBackplane implements Backplane {
     this.#logger = logger;
     this.#commands = new Redis(url, impatient);
     this.#subscriber = new Redis(url, { ...impatient, autoResubscribe: false });
-    const outage = new OutageLog('Redis', logger);
-    this.#commands.on('ready', () => outage.restored());
-    this.#commands.on('error', (error) => outage.lost(error));
+    // Without listeners an error would end the process; it is told of by whoever it fails.
+    this.#commands.on('error', () => {});
     this.#subscriber.on('error', () => {});
     this.channel = new RedisChannel({ publisher: this.#commands, subscriber: this.#subscriber, logger });
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
-    await abortable(Promise.all([this.#commands.connect(), this.#subscriber.connect()]), signal);
+    let reason: Error | undefined;
+    this.#commands.on('error', (error) => {
+      reason = error;
+    });
+    try {
+      await abortable(Promise.all([this.#commands.connect(), this.#subscriber.connect()]), signal);
+    } catch (error) {
+      // The rejection says no more than that the connection was closed.
+      throw reason ?? error;
+    }
+    const outage = new OutageLog('Redis', this.#logger);
+    this.#commands.on('ready', () => outage.restored());
+    this.#commands.on('close', () => {
+      if (!this.#closing) outage.lost(reason);
+    });
   }
 
   queue(modelId: string): BullQueue {
     const known = this.#queues.get(modelId);
     if (known) return known;
     const queue = new BullQueue(() => {
+      // BullMQ would wait for the server to come back before it sends the first command.
+      if (this.#commands.status !== 'ready') throw new Error('Redis is away');
       const opened = new Queue(queueName(modelId), {
         connection: this.#commands,
         prefix: keyPrefix,
