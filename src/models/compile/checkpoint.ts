@@ -83,6 +83,8 @@ export interface EncoderConfig {
   readonly positions: number;
   readonly firstPosition: number;
   readonly tokenTypes: number;
+  /** Whether the model's tokenizer gives the second text of a pair token type 1; else every token has type 0. */
+  readonly typedPairs: boolean;
   readonly paddingToken: number;
   /** `gelu` is the exact one, by erf. */
   readonly activation: 'gelu' | 'relu';

@@ -13,9 +13,9 @@ export interface EncoderGraphOptions {
   readonly signal: AbortSignal;
 }
 
-/** Whether the graph of such a model takes `token_type_ids`. XLM-RoBERTa's tokenizers make none. */
+/** Whether the graph of such a model takes `token_type_ids`. */
 export function takesTokenTypes(config: EncoderConfig): boolean {
-  return config.architecture === 'bert' && config.tokenTypes > 1;
+  return config.typedPairs && config.tokenTypes > 1;
 }
 
 /**
@@ -38,7 +38,6 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
   const build: Build = {
     ...options,
     graph,
-    prefix: tensorPrefix(options),
     rowShape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
       axis: int(0),
     }),
@@ -67,20 +66,12 @@ const onnxInt32 = 6;
 
 interface Build extends EncoderGraphOptions {
   readonly graph: Graph;
-  /** What stands before the encoder's tensor names. */
-  readonly prefix: string;
   /** [3]: B, S, hiddenSize */
   readonly rowShape: Value;
   /** [1]: R = B * S, the number of rows, one per token. */
   readonly rowCount: Value;
   /** int32 [B, S] */
   readonly keyMask: Value;
-}
-
-/** A classifier's checkpoint names the encoder inside it; a bare encoder's does not. */
-function tensorPrefix({ checkpoint, config }: EncoderGraphOptions): string {
-  const prefix = config.architecture === 'bert' ? 'bert.' : 'roberta.';
-  return checkpoint.has(`${prefix}embeddings.word_embeddings.weight`) ? prefix : '';
 }
 
 /**
@@ -91,7 +82,7 @@ async function addEmbeddings(build: Build, ids: Value): Promise<Value> {
   const { graph, checkpoint, config } = build;
   const width = config.hiddenSize;
   const read = (kind: string, rows: number) =>
-    checkpoint.read(`${build.prefix}embeddings.${kind}_embeddings.weight`, [rows, width]);
+    checkpoint.read(`embeddings.${kind}_embeddings.weight`, [rows, width]);
 
   const words = await graph.weight(
     'words',
@@ -115,14 +106,14 @@ async function addEmbeddings(build: Build, ids: Value): Promise<Value> {
     const type = await graph.weight('types', [config.tokenTypes, width], types);
     other = graph.node('Add', [other, graph.node('Gather', [type, typeIds])]);
   }
-  const normed = await addNorm(build, `${build.prefix}embeddings.LayerNorm`, [word, other]);
+  const normed = await addNorm(build, `embeddings.LayerNorm`, [word, other]);
   return graph.node('Reshape', [normed, graph.shape(-1, width)]);
 }
 
 /** One transformer layer with the norms after the sums. [R, hiddenSize] in and out. */
 async function addLayer(build: Build, layer: number, rows: Value): Promise<Value> {
   const { graph, config } = build;
-  const prefix = `${build.prefix}encoder.layer.${layer}`;
+  const prefix = `encoder.layer.${layer}`;
   const context = await addAttention(build, prefix, layer, rows);
   const attended = await project(build, context, {
     name: `layer.${layer}.output`,
@@ -196,7 +187,7 @@ async function addClassifier(build: Build, states: Value): Promise<Value> {
   const dense = await readLinear(checkpoint, {
     name: 'pooler',
     inputs,
-    parts: [{ tensor: bert ? `${build.prefix}pooler.dense` : 'classifier.dense', outputs: inputs }],
+    parts: [{ tensor: bert ? `pooler.dense` : 'classifier.dense', outputs: inputs }],
     bias: true,
   });
   const count = graph.node('Shape', [first], { end: int(1) });

@@ -117,7 +117,8 @@ const sentenceBertSchema = z.object({ max_seq_length: z.int().positive().nullish
 const poolingSchema = z.object({ pooling_mode_mean_tokens: z.boolean().default(false) });
 
 /**
- * An encoder's authors may have published a shorter length than its position table allows, and how they pool.
+ * An encoder's authors may have published a shorter length than its position table allows, how they pool, and
+ * whether their tokenizer tells the texts of a pair apart.
  * @throws CheckpointError when a bi-encoder's embedding is not the mean of its rows.
  */
 async function withPublishedLimits(
@@ -135,5 +136,9 @@ async function withPublishedLimits(
   }
   const sentenceBert = await readJsonIfPresent(join(folder, 'sentence_bert_config.json'), sentenceBertSchema);
   const published = [tokens.maxLength, sentenceBert?.max_seq_length].filter((length) => length != null);
-  return { ...config, contextLength: Math.min(config.contextLength, ...published) };
+  return {
+    ...config,
+    contextLength: Math.min(config.contextLength, ...published),
+    typedPairs: config.typedPairs && tokens.givesTypes,
+  };
 }

@@ -179,6 +179,7 @@ function readEncoder(path: string, text: string, architecture: EncoderConfig['ar
     positions: config.max_position_embeddings,
     firstPosition,
     tokenTypes: config.type_vocab_size,
+    typedPairs: architecture === 'bert',
     paddingToken,
     activation: config.hidden_act,
   };

@@ -17,6 +17,8 @@ const tokenizerConfigSchema = z.object({
   eos_token: tokenTextSchema,
   chat_template: templateSchema,
   model_max_length: z.number().positive().nullish(),
+  tokenizer_class: z.string().nullish(),
+  model_input_names: z.array(z.string()).nullish(),
 });
 
 const endTokensSchema = z
@@ -46,6 +48,8 @@ export interface HuggingFaceTokens {
   readonly generation: { readonly temperature?: number; readonly topP?: number; readonly topK?: number };
   /** `model_max_length` of tokenizer_config.json, where it is a limit and not the library's word for none. */
   readonly maxLength: number | undefined;
+  /** Whether transformers' tokenizer of this folder gives the model token types, where it takes any. */
+  readonly givesTypes: boolean;
 }
 
 /** @throws CheckpointError when tokenizer.json is missing or any of the files is not what it should be. */
@@ -76,8 +80,16 @@ export async function readHuggingFaceTokens(folder: string): Promise<HuggingFace
       // transformers writes 0 for "off".
       topK: generation?.top_k === 0 ? -1 : (generation?.top_k ?? undefined),
     },
+    givesTypes: givesTypes(tokenizerConfig),
     maxLength: maxLength != null && Number.isSafeInteger(maxLength) ? maxLength : undefined,
   };
+}
+
+/** transformers' own default class, which knows nothing of the model, makes no token types unless told to. */
+function givesTypes(config: Partial<z.infer<typeof tokenizerConfigSchema>>): boolean {
+  return (
+    config.model_input_names?.includes('token_type_ids') ?? config.tokenizer_class !== 'TokenizersBackend'
+  );
 }
 
 /**

@@ -163,6 +163,7 @@ test('a BERT cross-encoder is read without the prefix of its task', async () => 
     positions: 130,
     firstPosition: 0,
     tokenTypes: 2,
+    typedPairs: false,
     paddingToken: 0,
     activation: 'gelu',
   });
@@ -170,6 +171,16 @@ test('a BERT cross-encoder is read without the prefix of its task', async () => 
   expect(checkpoint.shape('embeddings.word_embeddings.weight')).toEqual([512, 64]);
   expect(checkpoint.has('bert.embeddings.word_embeddings.weight')).toBe(false);
   expect(await checkpoint.read('classifier.weight', [1, 64])).toHaveLength(64);
+});
+
+test.each([
+  ['BertTokenizer', { tokenizer_class: 'BertTokenizer' }, true],
+  ['no class', { tokenizer_class: null }, true],
+  ["transformers' default class", {}, false],
+  ['the default class that is told to', { model_input_names: ['input_ids', 'token_type_ids'] }, true],
+])('a BERT pair is typed as its tokenizer types it: %s', async (_, changes, typedPairs) => {
+  const folder = await changed('encoder/bert-cross-encoder', { 'tokenizer_config.json': changes });
+  expect((await opened(folder)).config).toMatchObject({ typedPairs });
 });
 
 test('a bare BERT is a bi-encoder', async () => {
