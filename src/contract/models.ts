@@ -9,7 +9,7 @@ export const modelSchema = z
     owned_by: z.string(),
     type: z.literal('text'),
     sub_type: z.enum(['chat', 'reranker']),
-    context_length: z.int(),
+    context_length: z.int().optional().meta({ description: 'Tokens, when the catalogue limits them.' }),
     capabilities: z.array(z.string()),
   })
   .meta({ id: 'Model' });

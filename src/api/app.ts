@@ -1,0 +1,96 @@
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { Catalogue } from '../models/catalogue.js';
+import type { Backplane } from '../platform/backplane/backplane.js';
+import type { Config } from '../platform/config.js';
+import type { Logger } from '../platform/logger.js';
+import { createRegistry } from '../platform/metrics.js';
+import type { PresenceBoard } from '../platform/presence.js';
+import { Admission } from './admit.js';
+import type { ApiDatabase } from './api-database.js';
+import { Authenticator } from './authenticate.js';
+import { answerBrokenRequest } from './broken-request.js';
+import { drainOnClose } from './drain.js';
+import { explain, handleErrors, sendError } from './errors.js';
+import { addGate } from './gate.js';
+import { acceptJsonOnly } from './json-body.js';
+import { ApiMetrics } from './metrics.js';
+import { Replies, type ReplyTiming } from './replies.js';
+import { followRequests } from './request-context.js';
+import { requestIdHeader, traceId } from './request-id.js';
+import { RouteTable } from './route-table.js';
+import { addChatRoutes } from './routes/chat.js';
+import { addHealthRoutes } from './routes/health.js';
+import { addMetricsRoute } from './routes/metrics.js';
+import { addModelRoutes } from './routes/models.js';
+import { addRerankRoutes } from './routes/rerank.js';
+import { keepAliveMs } from './sse.js';
+import { UsageLedger } from './usage-ledger.js';
+
+export interface AppOptions {
+  /** Names this process to the workers; the presence board announces the same. */
+  readonly apiId: string;
+  readonly config: Pick<Config, 'bodyLimitBytes' | 'requestTimeoutMs' | 'maxQueueDepth'>;
+  readonly database: ApiDatabase;
+  readonly backplane: Backplane;
+  readonly presence: Pick<PresenceBoard, 'workersOf'>;
+  readonly catalogue: Catalogue;
+  readonly logger: Logger;
+  readonly timing?: {
+    readonly keepAliveMs?: number;
+    /** How long requests may take to end when the app closes. */
+    readonly drainMs?: number;
+    readonly replies?: Partial<ReplyTiming>;
+  };
+}
+
+/** A request must have arrived in full by then. */
+const arrivalTimeoutMs = 120_000;
+
+/**
+ * The HTTP service, ready for `inject` or `listen`. Closing it lets requests end and then writes what they cost; the
+ * database, the backplane and the presence board stay open.
+ */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { apiId, config, database, backplane, presence, catalogue, logger, timing } = options;
+  const replies = await Replies.open({ apiId, backplane, logger, timing: timing?.replies });
+  const ledger = new UsageLedger({ store: database.usage, logger });
+  const metrics = new ApiMetrics({
+    registry: createRegistry(),
+    backplane,
+    models: catalogue.models.map(({ id }) => id),
+    inFlight: () => replies.size,
+  });
+  const { requestTimeoutMs, maxQueueDepth } = config;
+
+  const app = fastify({
+    loggerInstance: logger as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: traceId,
+    bodyLimit: config.bodyLimitBytes,
+    requestTimeout: arrivalTimeoutMs,
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: 1_000 },
+    clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (error, request, response) => {
+      response.header(requestIdHeader, request.id);
+      sendError(response, explain(error, request.log));
+    },
+  });
+  const routes = new RouteTable(app);
+  handleErrors(app);
+  acceptJsonOnly(app);
+  followRequests(app, metrics);
+  drainOnClose(app, { replies, ledger, drainMs: timing?.drainMs });
+  addGate(app, { authenticator: new Authenticator({ keys: database.keys, logger }), routes });
+
+  const services = { apiId, catalogue, backplane, replies, ledger, metrics, requestTimeoutMs };
+  const admission = new Admission({ catalogue, backplane, maxQueueDepth });
+  const operations = { ...services, admission, keepAliveMs: timing?.keepAliveMs ?? keepAliveMs };
+  addChatRoutes(app, operations);
+  addRerankRoutes(app, operations);
+  addModelRoutes(app, { catalogue });
+  addHealthRoutes(app, { database, backplane, presence, catalogue });
+  addMetricsRoute(app, { metrics });
+  await app.ready();
+  return app;
+}

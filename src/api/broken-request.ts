@@ -1,0 +1,31 @@
+import type { Socket } from 'node:net';
+import { ServiceError } from '../contract/errors.js';
+import { traceId } from './request-id.js';
+
+/** Why Node.js could not read a request, in words for whoever sent it. */
+const reasons: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: 'headers: are larger than this server takes',
+  HPE_INVALID_METHOD: 'method: is not an HTTP method',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request: did not arrive in time',
+};
+
+/** Answers what is not even an HTTP request, and closes the connection. */
+export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const refusal = new ServiceError(
+    'invalidParameter',
+    reasons[error.code ?? ''] ?? 'request: is not valid HTTP',
+  );
+  const body = JSON.stringify(refusal.toBody());
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${traceId({ headers: {} })}`,
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}

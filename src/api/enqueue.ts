@@ -1,0 +1,71 @@
+import type { ChatRequest } from '../contract/chat.js';
+import type { ChatJob, Job, RerankJob } from '../contract/job.js';
+import type { RerankRequest } from '../contract/rerank.js';
+import type { CatalogueModel } from '../models/catalogue.js';
+import type { Backplane } from '../platform/backplane/backplane.js';
+import type { Replies } from './replies.js';
+import type { Reply } from './reply.js';
+
+/** What a job says besides what was asked. */
+export type Envelope = Pick<Job, 'id' | 'replyTo' | 'enqueuedAt' | 'deadlineAt'>;
+
+/** Puts a job into its model's queue. A queue that does not take it fails the reply. */
+export function enqueue(
+  job: Job,
+  { replies, backplane }: { replies: Replies; backplane: Pick<Backplane, 'queue'> },
+): Reply {
+  // Before the job is in the queue: its first frame may come sooner than the queue's answer.
+  const reply = replies.register(job);
+  reply.follow(backplane.queue(job.model).add(job));
+  return reply;
+}
+
+/** Resolves aliases, applies the catalogue's defaults, and leaves out what only says the usual. */
+export function chatJob(
+  request: ChatRequest,
+  { model, envelope }: { model: Extract<CatalogueModel, { task: 'chat' }>; envelope: Envelope },
+): ChatJob {
+  const { defaults } = model;
+  const { response_format: format, stop } = request;
+  const tools = request.tools?.length ? request.tools : undefined;
+  return {
+    ...envelope,
+    kind: 'chat',
+    model: model.id,
+    priority: 'interactive',
+    messages: request.messages,
+    maxTokens: request.max_tokens ?? request.max_completion_tokens ?? defaults.maxTokens,
+    stop: typeof stop === 'string' ? [stop] : (stop ?? []),
+    temperature: request.temperature ?? defaults.temperature,
+    topP: request.top_p ?? defaults.topP,
+    topK: request.top_k ?? defaults.topK,
+    minP: request.min_p ?? undefined,
+    frequencyPenalty: request.frequency_penalty ?? undefined,
+    presencePenalty: request.presence_penalty ?? undefined,
+    seed: request.seed ?? undefined,
+    n: request.n ?? 1,
+    topLogprobs: request.logprobs ? (request.top_logprobs ?? 0) : undefined,
+    logitBias: request.logit_bias ?? undefined,
+    responseFormat: format == null || format.type === 'text' ? undefined : format,
+    tools,
+    toolChoice: tools && (request.tool_choice ?? undefined),
+    parallelToolCalls: tools && (request.parallel_tool_calls ?? undefined),
+  };
+}
+
+/** Applies the contract's defaults. */
+export function rerankJob(
+  request: RerankRequest,
+  { model, envelope }: { model: Extract<CatalogueModel, { task: 'rerank' }>; envelope: Envelope },
+): RerankJob {
+  return {
+    ...envelope,
+    kind: 'rerank',
+    model: model.id,
+    priority: 'interactive',
+    query: request.query,
+    documents: request.documents,
+    maxChunksPerDoc: request.max_chunks_per_doc ?? 1024,
+    overlapTokens: request.overlap_tokens ?? 0,
+  };
+}

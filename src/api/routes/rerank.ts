@@ -1,0 +1,35 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { rerankRequestSchema } from '../../contract/rerank.js';
+import { accountFor } from '../account-for.js';
+import { enqueue, rerankJob } from '../enqueue.js';
+import { replyId } from '../request-id.js';
+import { gatherRanking } from '../rerank-reply.js';
+import type { Services } from '../services.js';
+import { validate } from '../validate.js';
+
+/** `POST /v1/rerank`. Who calls is known before the body is read: see `app.ts`. */
+export function addRerankRoutes(app: FastifyInstance, services: Services): void {
+  const { admission, apiId, requestTimeoutMs } = services;
+
+  const answer = async (request: FastifyRequest, response: FastifyReply) => {
+    const body = validate(rerankRequestSchema, request.body);
+    const model = admission.model(body.model, 'rerank');
+    request.servedModel = model.id;
+    await admission.enter(model.id);
+
+    const now = Date.now();
+    const envelope = {
+      id: replyId('rerank'),
+      replyTo: apiId,
+      enqueuedAt: now,
+      deadlineAt: now + requestTimeoutMs,
+    };
+    const reply = enqueue(rerankJob(body, { model, envelope }), services);
+    reply.dropWhen(request.disconnected);
+    void accountFor(reply, { request, response, operation: 'rerank', endUser: null, envelope, services });
+
+    return gatherRanking(reply, { request: body, response });
+  };
+
+  for (const url of ['/v1/rerank', '/rerank']) app.post(url, { config: { operation: 'rerank' } }, answer);
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import type { Catalogue } from '../models/catalogue.js';
+import { openBackplane } from '../platform/backplane/open-backplane.js';
+import type { Config } from '../platform/config.js';
+import { openDatabase } from '../platform/database/database.js';
+import type { Logger } from '../platform/logger.js';
+import { PresenceBoard } from '../platform/presence.js';
+import { toApiDatabase } from './api-database.js';
+import { type AppOptions, buildApp } from './app.js';
+
+export interface ApiOptions {
+  readonly config: Config;
+  /** Its migrations are applied already. */
+  readonly databaseUrl: string;
+  readonly catalogue: Catalogue;
+  readonly logger: Logger;
+  readonly timing?: AppOptions['timing'];
+}
+
+export interface RunningApi {
+  /** The id under which its presence is announced. */
+  readonly id: string;
+  readonly host: string;
+  /** The port that was chosen, where the configuration leaves it to the system. */
+  readonly port: number;
+  /** Refuses new requests, lets the others end for `timing.drainMs`, and closes everything. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Runs an API process: opens what it needs and listens.
+ * @throws Error with one clear line when a server cannot be reached or the address cannot be used; nothing stays open.
+ */
+export async function startApi(options: ApiOptions): Promise<RunningApi> {
+  const { config, databaseUrl, catalogue, logger, timing } = options;
+  const id = randomUUID();
+  const opened: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (let close = opened.pop(); close !== undefined; close = opened.pop()) await close();
+  };
+  try {
+    const database = openDatabase(databaseUrl, { logger });
+    opened.push(() => database.close());
+    const backplane = await openBackplane({ redisUrl: config.redisUrl, databaseUrl, logger });
+    opened.push(() => backplane.close());
+    const presence = await PresenceBoard.join({
+      channel: backplane.channel,
+      describe: () => ({ role: 'api', id }),
+    });
+    opened.push(() => presence.leave());
+    const app = await buildApp({
+      apiId: id,
+      config,
+      database: toApiDatabase(database),
+      backplane,
+      presence,
+      catalogue,
+      logger,
+      timing,
+    });
+    opened.push(() => app.close());
+    await app.listen({ host: config.host, port: config.port }).catch((error: NodeJS.ErrnoException) => {
+      throw new Error(listenFailure(config, error), { cause: error });
+    });
+    const { port } = app.server.address() as AddressInfo;
+    let closing: Promise<void> | undefined;
+    return {
+      id,
+      host: config.host,
+      port,
+      close: () => {
+        closing ??= closeAll();
+        return closing;
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+function listenFailure({ host, port }: Config, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EADDRINUSE') {
+    return `Port ${port} of ${host} is in use: stop what uses it, or choose another with HEADRACE_PORT.`;
+  }
+  return `Cannot listen on ${host}, port ${port} (${message}): see HEADRACE_HOST and HEADRACE_PORT.`;
+}

@@ -1,0 +1,161 @@
+import type { FastifyInstance } from 'fastify';
+import { pino } from 'pino';
+import type { ApiDatabase } from '../../../src/api/api-database.js';
+import { type AppOptions, buildApp } from '../../../src/api/app.js';
+import type { KeyRecord } from '../../../src/api/key-store.js';
+import type { UsageEntry } from '../../../src/api/usage-store.js';
+import { catalogueSchema } from '../../../src/models/catalogue.js';
+import { hashKey } from '../../../src/platform/keys.js';
+import { MemoryBackplane } from '../../support/memory-backplane.js';
+import { FakeWorker } from './fake-worker.js';
+
+export const secret = 'sk-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH';
+export const authorization = `Bearer ${secret}`;
+export const accountId = '0190a000-0000-7000-8000-000000000001';
+export const keyId = '0190a000-0000-7000-8000-000000000002';
+
+const source = { from: 'file', path: 'nowhere' };
+
+export const catalogue = catalogueSchema.parse({
+  models: [
+    {
+      id: 'tiny-chat',
+      task: 'chat',
+      sources: [source],
+      contextLength: 512,
+      created: 1_700_000_000,
+      defaults: { maxTokens: 64, temperature: 0.5 },
+    },
+    { id: 'owner/seeing-chat', task: 'chat', sources: [source], capabilities: ['vision'] },
+    { id: 'tiny-rerank', task: 'rerank', sources: [source] },
+  ],
+});
+
+/** Keys and usage in memory, with the failures a test asks for. */
+export class FakeDatabase implements ApiDatabase {
+  readonly records = new Map<string, KeyRecord>();
+  readonly entries: UsageEntry[] = [];
+  readonly touched: string[] = [];
+  finds = 0;
+  away = false;
+  readonly #listeners = new Set<() => void>();
+
+  constructor() {
+    this.addKey(secret, {});
+  }
+
+  addKey(text: string, record: Partial<KeyRecord>): void {
+    const sha256 = hashKey(text);
+    const usual = {
+      id: keyId,
+      accountId,
+      sha256,
+      expiresAt: null,
+      revokedAt: null,
+      account: { disabled: false },
+    };
+    this.records.set(sha256, { ...usual, ...record });
+  }
+
+  readonly keys = {
+    find: async (sha256: string) => {
+      this.finds++;
+      this.#refuseWhenAway();
+      return this.records.get(sha256);
+    },
+    touch: async (id: string) => void this.touched.push(id),
+  };
+
+  readonly usage = {
+    add: async (entries: readonly UsageEntry[]) => {
+      this.#refuseWhenAway();
+      this.entries.push(...entries);
+      for (const listener of this.#listeners) listener();
+    },
+  };
+
+  async check(): Promise<void> {
+    this.#refuseWhenAway();
+  }
+
+  /** Resolves with the entries once there are `count` of them. */
+  async entriesWritten(count = 1): Promise<readonly UsageEntry[]> {
+    while (this.entries.length < count) {
+      await new Promise<void>((resolve) => this.#listeners.add(resolve));
+    }
+    return this.entries;
+  }
+
+  #refuseWhenAway(): void {
+    if (this.away) throw new Error('the database is away');
+  }
+}
+
+export interface TestService {
+  readonly app: FastifyInstance;
+  readonly backplane: MemoryBackplane;
+  readonly database: FakeDatabase;
+  readonly chat: FakeWorker;
+  readonly rerank: FakeWorker;
+  /** Log lines, parsed. */
+  readonly log: Record<string, unknown>[];
+  close(): Promise<void>;
+}
+
+type Overrides = Partial<Pick<AppOptions, 'timing' | 'presence' | 'logger'>> & {
+  config?: Partial<AppOptions['config']>;
+  backplane?: MemoryBackplane;
+};
+
+/** An app with workers that do what the test says. */
+export async function startTestService(overrides: Overrides = {}): Promise<TestService> {
+  const backplane = overrides.backplane ?? new MemoryBackplane();
+  const database = new FakeDatabase();
+  const log: Record<string, unknown>[] = [];
+  const app = await buildApp({
+    apiId: 'api-under-test',
+    database,
+    backplane,
+    catalogue,
+    presence: overrides.presence ?? { workersOf: () => [] },
+    logger:
+      overrides.logger ?? pino({ level: 'trace' }, { write: (line) => void log.push(JSON.parse(line)) }),
+    config: { bodyLimitBytes: 1 << 20, requestTimeoutMs: 60_000, maxQueueDepth: 100, ...overrides.config },
+    timing: { drainMs: 0, ...overrides.timing },
+  });
+  const chat = await FakeWorker.start(backplane, 'tiny-chat');
+  const rerank = await FakeWorker.start(backplane, 'tiny-rerank');
+  return {
+    app,
+    backplane,
+    database,
+    chat,
+    rerank,
+    log,
+    close: async () => {
+      await app.close();
+      await Promise.all([chat.stop(), rerank.stop()]);
+    },
+  };
+}
+
+export const chatBody = { model: 'tiny-chat', messages: [{ role: 'user', content: 'Hello' }] };
+
+/** A request to the chat operation, for `inject`. */
+export function chatRequest(body: Record<string, unknown> = {}, headers: Record<string, string> = {}) {
+  return {
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization, ...headers },
+    payload: { ...chatBody, ...body },
+  } as const;
+}
+
+export function rerankRequest(body: Record<string, unknown> = {}) {
+  return {
+    method: 'POST',
+    url: '/v1/rerank',
+    headers: { authorization },
+    payload: { model: 'tiny-rerank', query: 'q', documents: ['a', 'b', 'c'], ...body },
+  } as const;
+}
