@@ -22,17 +22,11 @@ export class Detokenizer {
     this.#previous = token;
     const bytes = this.#tokenizer.bytesOf(token);
     if (bytes !== undefined) return this.#bytes.decode(bytes, { stream: true });
-    return this.flush() + textAfter(this.#tokenizer, previous, token);
+    return this.flush() + this.#tokenizer.decodeAfter(previous, token);
   }
 
   /** What remains at the end: U+FFFD for bytes that never became a character, else nothing. */
   flush(): string {
     return this.#bytes.decode();
   }
-}
-
-/** The text of `token` where `previous` stands before it. */
-function textAfter(tokenizer: Tokenizer, previous: number | undefined, token: number): string {
-  if (previous === undefined) return tokenizer.decode([token]);
-  return tokenizer.decode([previous, token]).slice(tokenizer.decode([previous]).length);
 }

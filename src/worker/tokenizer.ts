@@ -69,6 +69,19 @@ export class Tokenizer {
     return byte === undefined ? undefined : Uint8Array.of(Number.parseInt(byte, 16));
   }
 
+  /** What a token stands for in the middle of a text, in bytes; for a control token, its published spelling. */
+  describe(token: number): Uint8Array {
+    const spelling = this.spellingOf(token);
+    if (spelling !== undefined) return new TextEncoder().encode(spelling);
+    return this.bytesOf(token) ?? new TextEncoder().encode(this.decodeAfter(token, token));
+  }
+
+  /** The text of `token` where `previous` stands before it; undefined at the start of a text. */
+  decodeAfter(previous: number | undefined, token: number): string {
+    if (previous === undefined) return this.decode([token]);
+    return this.decode([previous, token]).slice(this.decode([previous]).length);
+  }
+
   /** The text of ordinary tokens in a row, by the model's own decoder. Ids outside the vocabulary have none. */
   decode(tokens: readonly number[]): string {
     const contents = tokens.flatMap((token) => this.#native.idToToken(token) ?? []);

@@ -1,0 +1,16 @@
+export interface ChunkOptions {
+  /** Tokens of a chunk at most. */
+  readonly size: number;
+  /** Tokens that a chunk shares with the one before; less than `size`. */
+  readonly overlap: number;
+  /** Chunks at most, from the start. */
+  readonly max: number;
+}
+
+/** Cuts a document's tokens into chunks. An empty document is one empty chunk. The chunks are views, not copies. */
+export function* chunks(tokens: Int32Array, { size, overlap, max }: ChunkOptions): Generator<Int32Array> {
+  for (let start = 0, count = 0; count < max; start += size - overlap, count++) {
+    yield tokens.subarray(start, start + size);
+    if (start + size >= tokens.length) return;
+  }
+}
