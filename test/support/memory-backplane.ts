@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Job } from '../../src/contract/job.js';
 import type {
   Backplane,
@@ -89,8 +90,12 @@ export class MemoryQueue implements JobQueue {
     this.#take = take;
     take();
     return {
-      close: async () => {
+      close: async ({ drainMs }) => {
         this.#take = undefined;
+        const drain = new AbortController();
+        const drained = Promise.allSettled(held).then(() => drain.abort());
+        await Promise.race([drained, delay(drainMs, undefined, { signal: drain.signal }).catch(() => {})]);
+        drain.abort();
         for (const controller of this.active.values()) controller.abort(new Error('consumer closed'));
         await Promise.allSettled(held);
       },
