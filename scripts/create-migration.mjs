@@ -1,6 +1,6 @@
 // `npm run migrate:create -- NAME`: writes the migration that takes a database with every migration so far to what
 // prisma/schema.prisma says. The database is an embedded one that is thrown away.
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../dist/platform/database/embedded-postgres.js';
@@ -16,6 +16,8 @@ if (!name || !/^[a-z0-9_]+$/.test(name)) {
 
 const prisma = new URL('../prisma/', import.meta.url);
 const dataDir = await mkdtemp(join(tmpdir(), 'headrace-migration-'));
+// As root, Postgres runs as another user, who must be able to enter.
+await chmod(dataDir, 0o755);
 const logger = createLogger({ level: 'warn', name: 'migration' });
 const server = await startEmbeddedPostgres({ dataDir, logger, durable: false });
 try {

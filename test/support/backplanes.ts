@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest';
 import type { Backplane } from '../../src/platform/backplane/backplane.js';
@@ -9,6 +6,7 @@ import { startEmbeddedPostgres } from '../../src/platform/database/embedded-post
 import { createLogger, type Logger } from '../../src/platform/logger.js';
 import { createTestDatabase } from './postgres.js';
 import { startRedis } from './redis.js';
+import { makeTempFolder } from './temp-folder.js';
 
 export type BackplaneKind = Backplane['kind'];
 
@@ -96,8 +94,9 @@ async function startOwnRedis(): Promise<OwnServer> {
 }
 
 async function startOwnPostgres(): Promise<OwnServer> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'headrace-own-postgres-'));
-  const start = () => startEmbeddedPostgres({ dataDir, logger: pino({ level: 'silent' }), durable: false });
+  const folder = await makeTempFolder('own-postgres');
+  const start = () =>
+    startEmbeddedPostgres({ dataDir: folder.path, logger: pino({ level: 'silent' }), durable: false });
   let server = await start();
   return {
     settings: { redisUrl: undefined, databaseUrl: server.url },
@@ -109,7 +108,7 @@ async function startOwnPostgres(): Promise<OwnServer> {
     },
     close: async () => {
       await server.stop();
-      await rm(dataDir, { recursive: true, force: true });
+      await folder.remove();
     },
   };
 }

@@ -1,13 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { StartedTestContainer } from 'testcontainers';
 import { inject } from 'vitest';
 import { freePort } from './free-port.js';
 import type { RedisLocation } from './redis-location.js';
+import { makeTempFolder } from './temp-folder.js';
 
 export interface RedisServer {
   readonly url: string;
@@ -48,12 +46,12 @@ function sharedServer(url: string): RedisServer {
 }
 
 async function startProgram(path: string): Promise<RedisServer> {
-  const dir = await mkdtemp(join(tmpdir(), 'headrace-redis-'));
+  const folder = await makeTempFolder('redis');
   const port = await freePort();
   const settings = {
     port: String(port),
     bind: '127.0.0.1',
-    dir,
+    dir: folder.path,
     // A server that is stopped and started again has its data again.
     appendonly: 'yes',
     save: '',
@@ -92,7 +90,7 @@ async function startProgram(path: string): Promise<RedisServer> {
     close: async () => {
       await end('SIGKILL');
       process.off('exit', killOnExit);
-      await rm(dir, { recursive: true, force: true });
+      await folder.remove();
     },
   };
 }

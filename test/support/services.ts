@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
@@ -8,6 +5,7 @@ import { PostgresBackplane } from '../../src/platform/backplane/postgres-backpla
 import { startEmbeddedPostgres } from '../../src/platform/database/embedded-postgres.js';
 import { migrate } from '../../src/platform/database/migrate.js';
 import { locateRedis, type RedisLocation } from './redis-location.js';
+import { makeTempFolder } from './temp-folder.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -43,13 +41,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
   if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, stop: async () => {} };
-  const dataDir = await mkdtemp(join(tmpdir(), 'headrace-postgres-'));
-  const server = await startEmbeddedPostgres({ dataDir, logger: pino({ level: 'silent' }), durable: false });
+  const folder = await makeTempFolder('postgres');
+  const server = await startEmbeddedPostgres({
+    dataDir: folder.path,
+    logger: pino({ level: 'silent' }),
+    durable: false,
+  });
   return {
     url: server.url,
     stop: async () => {
       await server.stop();
-      await rm(dataDir, { recursive: true, force: true });
+      await folder.remove();
     },
   };
 }
