@@ -10,6 +10,7 @@ import {
   moveToFreePort,
   openCluster,
   prepareHome,
+  readSettings,
 } from './postgres-cluster.js';
 import { findOwner } from './postgres-owner.js';
 import { clearStaleServer, type PostgresServer, type ServerOptions, startServer } from './postgres-server.js';
@@ -72,6 +73,15 @@ export async function startEmbeddedPostgres(options: {
   }
 }
 
+/**
+ * The URL of the Postgres that another process runs from `dataDir`. It holds the password.
+ * @throws Error when there never was one.
+ */
+export async function locateEmbeddedPostgres(options: { dataDir: string; logger: Logger }): Promise<string> {
+  const home = await prepareHome(options.dataDir, await findOwner(), options.logger);
+  return urlOf(await readSettings(home), databaseName);
+}
+
 async function keepRunning(options: ServerOptions): Promise<{ stop(): Promise<void> }> {
   const { cluster, logger } = options;
   const stopping = new AbortController();
@@ -104,7 +114,7 @@ async function keepRunning(options: ServerOptions): Promise<{ stop(): Promise<vo
   };
 }
 
-function urlOf({ port, password }: Cluster, database: string): string {
+function urlOf({ port, password }: Pick<Cluster, 'port' | 'password'>, database: string): string {
   return `postgresql://${clusterUser}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
 }
 

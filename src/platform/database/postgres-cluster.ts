@@ -103,7 +103,8 @@ function listenBriefly(port: number): Promise<number> {
 
 const settingsPath = (home: string) => join(home, 'settings.json');
 
-async function readSettings(home: string) {
+/** What is remembered of the cluster in `home`. */
+export async function readSettings(home: string): Promise<Pick<Cluster, 'port' | 'password'>> {
   try {
     return settingsSchema.parse(JSON.parse(await readFile(settingsPath(home), 'utf8')));
   } catch (error) {
