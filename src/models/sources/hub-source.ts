@@ -36,7 +36,8 @@ interface WantedFile {
  * @returns the name of the GGUF file in `folder`, or an empty string when the folder itself is the checkpoint
  */
 export async function fetchFromHub(source: HubSource, options: HubOptions): Promise<string> {
-  const { hubUrl, hubToken, folder, onProgress, signal } = options;
+  const { hubToken, folder, onProgress, signal } = options;
+  const hubUrl = options.hubUrl.replace(/\/+$/, '');
   const request = timedFetch({
     signal,
     ...(options.timeouts ?? defaultTimeouts),

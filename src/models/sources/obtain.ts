@@ -107,8 +107,16 @@ async function download(
     const sha256 = await hashCheckpoint(join(content, name), options.signal);
     await writeFile(join(aside, recordFile), JSON.stringify({ name, sha256, source }, null, 2));
   });
-  const { name, sha256 } = recordSchema.parse(JSON.parse(await readFile(join(folder, recordFile), 'utf8')));
+  const { name, sha256 } = await readRecord(folder);
   return { path: join(folder, contentFolder, name), sha256 };
+}
+
+async function readRecord(folder: string): Promise<z.infer<typeof recordSchema>> {
+  try {
+    return recordSchema.parse(JSON.parse(await readFile(join(folder, recordFile), 'utf8')));
+  } catch {
+    throw new Error(`${folder} is damaged; delete it to download again`);
+  }
 }
 
 /** Downloads are found again by everything that decides what they hold, so that a changed pin is not overlooked. */

@@ -101,13 +101,21 @@ test('a repository of the hub becomes a folder that opens', async () => {
 
 test('what was downloaded before is found without asking again', async () => {
   const { url, requests } = await startFakeHub({ files: await modelFiles() });
-  const given = await options({ hubUrl: url });
+  const given = await options({ hubUrl: `${url}/` });
   const first = await obtain(given);
   const asked = requests.length;
   expect(await obtain(given)).toEqual(first);
   expect(requests).toHaveLength(asked);
   const pinned: Source = { ...hub, files: { 'config.json': '0'.repeat(64) } } as Source;
   await expect(obtain({ ...given, sources: [pinned] })).rejects.toThrow(SourceError);
+});
+
+test('a download whose record was damaged says what to do', async () => {
+  const { url } = await startFakeHub({ files: await modelFiles() });
+  const given = await options({ hubUrl: url });
+  const { path } = await obtain(given);
+  await writeFile(join(path, '..', 'download.json'), '');
+  await expect(obtain(given)).rejects.toThrow(/is damaged; delete it to download again/);
 });
 
 test('one GGUF file of a repository is fetched alone', async () => {

@@ -86,9 +86,13 @@ for (const [file, step] of [
 
 test('qwen2 and qwen3 are read from keys of their own and not permuted', async () => {
   const llama = await opened(fixture);
-  const rename = (to: string) => (key: string) => key.replace(/^llama\./, `${to}.`);
+  const keys = (to: string) => (key: string) => key.replace(/^llama\./, `${to}.`);
   for (const architecture of ['qwen2', 'qwen3'] as const) {
-    const path = await changedGguf(fixture, { 'general.architecture': architecture }, rename(architecture));
+    const path = await changedGguf(
+      fixture,
+      { 'general.architecture': architecture },
+      { keys: keys(architecture) },
+    );
     const checkpoint = await opened(path);
     expect(checkpoint.config).toMatchObject({
       architecture,
@@ -244,6 +248,12 @@ test('a file with more tokens than rows of its embedding table is refused', asyn
   const tokens = new GgufMetadata(fixture, { ...metadata }).texts('tokenizer.ggml.tokens');
   const path = await changedGguf(fixture, { 'tokenizer.ggml.tokens': [...tokens, 'one more'] });
   expect((await refusal(path)).message).toMatch(/513 tokens do not fit an embedding table of 512 rows/);
+});
+
+test('rotary factors that are not those of Llama 3 are refused', async () => {
+  const name = 'output_norm.weight';
+  const path = await changedGguf(fixture, {}, { rename: [name, 'rope_freqs.weight'] });
+  expect((await refusal(path)).message).toMatch(/the factors in rope_freqs\.weight are not those of Llama 3/);
 });
 
 test('something else under the name of a GGUF file is refused', async () => {
