@@ -202,16 +202,19 @@ export class DecoderEngine implements StepEngine {
         : step.sequences.map((sequence) => ({ sequence, tokens: sequence.choice ? 1 : 0 }));
     const width = Math.max(...parts.map(({ tokens }) => tokens));
     this.#fit(Math.max(...parts.map(({ sequence, tokens }) => sequence.cached + tokens)));
-    const started = performance.now();
     for (const [outputRow, { sequence, tokens }] of parts.entries()) {
-      if (tokens === 0 || sequence.row === -1) continue;
-      if (!Number.isFinite(logits[outputRow * vocabularySize])) {
+      if (tokens > 0 && !Number.isFinite(logits[outputRow * vocabularySize])) {
         this.#fail(sequence.generation, 'the model gave a result that is not a number', events);
-        continue;
       }
-      this.#cache.append(sequence.row, tokens, { logits, ...output }, outputRow, width);
-      sequence.cached += tokens;
-      if (step.kind === 'prefill') this.#totals.prefillTokens += tokens;
+    }
+    const started = performance.now();
+    const sound = parts
+      .map(({ sequence, tokens }, outputRow) => ({ sequence, tokens, outputRow, row: sequence.row }))
+      .filter(({ tokens, row }) => tokens > 0 && row !== -1);
+    this.#cache.append(output, width, sound);
+    for (const { sequence, tokens } of sound) sequence.cached += tokens;
+    if (step.kind === 'prefill') {
+      this.#totals.prefillTokens += sound.reduce((sum, { tokens }) => sum + tokens, 0);
     }
     this.#timings.copyMs += performance.now() - started;
   }

@@ -19,6 +19,13 @@ export interface KvDemand {
   readonly limit: number;
 }
 
+/** The first `tokens` new positions of one row of an output, for one row of the cache. */
+export interface KvPart {
+  readonly row: number;
+  readonly outputRow: number;
+  readonly tokens: number;
+}
+
 /** Bytes that one position of one row takes over all layers. */
 export function bytesPerPosition({ layers, kvHeads, headSize }: KvCacheSettings['shape']): number {
   return layers * 2 * kvHeads * headSize * Float32Array.BYTES_PER_ELEMENT;
@@ -84,24 +91,31 @@ export class KvCache {
   }
 
   /**
-   * Appends the first `count` new positions of `outputRow` in an output [rows, kvHeads, width, headSize] to `row`.
-   * The capacity must have room for them.
+   * Appends new keys and values to rows, each from its own row of an output [rows, kvHeads, width, headSize]. The
+   * capacity must have room for them. Layer by layer: an output is in the processor's cache but once.
    */
-  append(row: number, count: number, output: DecoderOutput, outputRow: number, width: number): void {
+  append(output: Pick<DecoderOutput, 'keys' | 'values'>, width: number, parts: readonly KvPart[]): void {
     const { layers, kvHeads, headSize } = this.#shape;
-    const position = this.#lengths[row]!;
-    const elements = count * headSize;
-    if (position + count > this.#capacity)
-      throw new Error('KV cache: append beyond capacity. This is a bug.');
-    for (let layer = 0; layer < layers; layer++) {
-      for (let head = 0; head < kvHeads; head++) {
-        const from = (outputRow * kvHeads + head) * width * headSize;
-        const to = ((row * kvHeads + head) * this.#capacity + position) * headSize;
-        copy(output.keys[layer]!, from, this.#keys[layer]!, to, elements);
-        copy(output.values[layer]!, from, this.#values[layer]!, to, elements);
+    for (const { row, tokens } of parts) {
+      if (this.#lengths[row]! + tokens > this.#capacity) {
+        throw new Error('KV cache: append beyond capacity. This is a bug.');
       }
     }
-    this.#lengths[row] = position + count;
+    for (let layer = 0; layer < layers; layer++) {
+      for (const [source, target] of [
+        [output.keys[layer]!, this.#keys[layer]!],
+        [output.values[layer]!, this.#values[layer]!],
+      ] as const) {
+        for (const { row, tokens, outputRow } of parts) {
+          for (let head = 0; head < kvHeads; head++) {
+            const from = (outputRow * kvHeads + head) * width * headSize;
+            const to = ((row * kvHeads + head) * this.#capacity + this.#lengths[row]!) * headSize;
+            copy(source, from, target, to, tokens * headSize);
+          }
+        }
+      }
+    }
+    for (const { row, tokens } of parts) this.#lengths[row]! += tokens;
   }
 
   /** Makes row `to` hold what row `from` holds. */

@@ -1,5 +1,5 @@
 import type { TokenLogprob } from './request.js';
-import { largestCutoff } from './selection.js';
+import { indicesOfLargest } from './selection.js';
 
 /**
  * Log-probabilities under softmax of `logits` [vocabulary]: of `token`, and of the `count` likeliest tokens,
@@ -16,17 +16,12 @@ export function tokenLogprobs(
   for (let index = 0; index < logits.length; index++) sum += Math.exp(logits[index]! - largest);
   const normalizer = largest + Math.log(sum);
 
-  const topLogprobs: TokenLogprob[] = [];
-  if (count > 0) {
-    const { threshold, ties } = largestCutoff(logits, Math.min(count, logits.length));
-    let tiesLeft = ties;
-    for (let index = 0; index < logits.length; index++) {
-      const logit = logits[index]!;
-      if (logit > threshold || (logit === threshold && tiesLeft-- > 0)) {
-        topLogprobs.push({ token: index, logprob: logit - normalizer });
-      }
-    }
-    topLogprobs.sort((a, b) => b.logprob - a.logprob || a.token - b.token);
-  }
+  const likeliest = new Int32Array(count > 0 ? logits.length : 0);
+  const kept = Math.min(count, logits.length);
+  if (kept > 0) indicesOfLargest(logits, kept, likeliest);
+  const topLogprobs = Array.from(likeliest.subarray(0, kept), (index): TokenLogprob => {
+    return { token: index, logprob: logits[index]! - normalizer };
+  });
+  topLogprobs.sort((a, b) => b.logprob - a.logprob || a.token - b.token);
   return { logprob: logits[token]! - normalizer, topLogprobs };
 }

@@ -1,6 +1,6 @@
 import { Random } from './random.js';
 import type { Sampling } from './request.js';
-import { indexOfLargest, largestCutoff, massCutoff } from './selection.js';
+import { indexOfLargest, indicesOfLargest, massCutoff } from './selection.js';
 
 /** Arrays that every sampler of one engine works in, one at a time. */
 export class SamplerScratch {
@@ -70,14 +70,8 @@ export class Sampler {
       for (let token = 0; token < logits.length; token++) tokens[token] = token;
       return logits.length;
     }
-    const { threshold, ties } = largestCutoff(logits, topK);
-    let count = 0;
-    let tiesLeft = ties;
-    for (let token = 0; token < logits.length; token++) {
-      const logit = logits[token]!;
-      if (logit > threshold || (logit === threshold && tiesLeft-- > 0)) tokens[count++] = token;
-    }
-    return count;
+    indicesOfLargest(logits, topK, tokens);
+    return topK;
   }
 
   #draw(logits: Float32Array, candidates: number): number {

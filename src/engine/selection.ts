@@ -1,11 +1,4 @@
-/**
- * Selection without sorting, over a vocabulary's worth of numbers. A cutoff keeps every value above `threshold` and
- * the first `ties` of those equal to it, so that equal values are told apart by their index alone.
- */
-export interface Cutoff {
-  readonly threshold: number;
-  readonly ties: number;
-}
+/** Selection without sorting, over a vocabulary's worth of numbers. Equal values are told apart by their index. */
 
 /** Index of the largest value; the first of equals. -1 when there is none (all NaN). */
 export function indexOfLargest(values: Float32Array): number {
@@ -22,24 +15,35 @@ export function indexOfLargest(values: Float32Array): number {
 }
 
 /**
- * The cutoff that keeps the `count` largest values: one pass with a min-heap of that size, whose root nearly every
- * value fails to pass. `count` is at least 1 and at most `values.length`.
+ * Writes the indices of the `count` largest values to `indices`, in ascending order. One pass with a min-heap of that
+ * size, whose root hardly any value passes; those that do are noted, and sifted at the end.
+ *
+ * `count` is at least 1 and at most `values.length`; `indices` has room for as many as there are values.
  */
-export function largestCutoff(values: Float32Array, count: number): Cutoff {
-  const heap = Float64Array.from(values.subarray(0, count));
+export function indicesOfLargest(values: Float32Array, count: number, indices: Int32Array): void {
+  const heap = new Float64Array(values.subarray(0, count));
   for (let index = (count >> 1) - 1; index >= 0; index--) siftDown(heap, index);
+  for (let index = 0; index < count; index++) indices[index] = index;
   let root = heap[0]!;
+  let noted = count;
   for (let index = count; index < values.length; index++) {
     const value = values[index]!;
     if (value > root) {
+      indices[noted++] = index;
       heap[0] = value;
       siftDown(heap, 0);
       root = heap[0]!;
     }
   }
+  // Of the values equal to the smallest that stays, the heap holds as many as there is room for: the first ones.
   let ties = 0;
   for (const value of heap) if (value === root) ties++;
-  return { threshold: root, ties };
+  let kept = 0;
+  for (let note = 0; note < noted; note++) {
+    const index = indices[note]!;
+    const value = values[index]!;
+    if (value > root || (value === root && ties-- > 0)) indices[kept++] = index;
+  }
 }
 
 function siftDown(heap: Float64Array, from: number): void {
@@ -54,6 +58,12 @@ function siftDown(heap: Float64Array, from: number): void {
     index = child;
   }
   heap[index] = value;
+}
+
+/** Keeps every value above `threshold`, and the first `ties` of those equal to it. */
+export interface Cutoff {
+  readonly threshold: number;
+  readonly ties: number;
 }
 
 /**

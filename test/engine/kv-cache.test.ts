@@ -51,7 +51,8 @@ function filled(limit = 1000) {
   const cache = build();
   cache.fit({ rows: 3, longest: 9, limit });
   const written = output([1, 2, 3], [0, 0, 0], 9);
-  for (const [row, count] of [5, 9, 2].entries()) cache.append(row, count, written, row, 9);
+  for (const [row, count] of [5, 9, 2].entries())
+    cache.append(written, 9, [{ row: row, tokens: count, outputRow: row }]);
   return cache;
 }
 
@@ -65,7 +66,7 @@ describe('KvCache', () => {
 
   it('appends behind what a row holds, from any row of an output', () => {
     const cache = filled();
-    cache.append(2, 1, output([1, 3], [5, 2], 1), 1, 1);
+    cache.append(output([1, 3], [5, 2], 1), 1, [{ row: 2, tokens: 1, outputRow: 1 }]);
     expectRow(cache, 2, 3, 3);
     expectRow(cache, 1, 2, 9);
   });
@@ -73,7 +74,7 @@ describe('KvCache', () => {
   it('appends a prompt long enough to be copied in one piece', () => {
     const cache = build();
     cache.fit({ rows: 2, longest: 200, limit: 300 });
-    cache.append(1, 190, output([4], [0], 200), 0, 200);
+    cache.append(output([4], [0], 200), 200, [{ row: 1, tokens: 190, outputRow: 0 }]);
     expectRow(cache, 1, 4, 190);
   });
 
@@ -129,7 +130,7 @@ describe('KvCache', () => {
     cache.fit({ rows: 2, longest: 9, limit: 1000 });
     cache.fit({ rows: 3, longest: 9, limit: 1000 });
     expect(cache.length(2)).toBe(0);
-    cache.append(2, 1, output([7], [0], 1), 0, 1);
+    cache.append(output([7], [0], 1), 1, [{ row: 2, tokens: 1, outputRow: 0 }]);
     expectRow(cache, 2, 7, 1);
   });
 
@@ -153,7 +154,7 @@ describe('KvCache', () => {
   it('fills its budget to the last position', () => {
     const cache = build(60 * bytes);
     cache.fit({ rows: 3, longest: 20, limit: 20 });
-    cache.append(2, 20, output([9], [0], 20), 0, 20);
+    cache.append(output([9], [0], 20), 20, [{ row: 2, tokens: 20, outputRow: 0 }]);
     expectRow(cache, 2, 9, 20);
     expect(cache.bytesUsed).toBe(60 * bytes);
     expect(() => cache.fit({ rows: 3, longest: 21, limit: 21 })).toThrow(/budget/);
@@ -162,6 +163,8 @@ describe('KvCache', () => {
   it('refuses to append beyond its capacity', () => {
     const cache = build();
     cache.fit({ rows: 1, longest: 4, limit: 4 });
-    expect(() => cache.append(0, 5, output([1], [0], 5), 0, 5)).toThrow(/capacity/);
+    expect(() => cache.append(output([1], [0], 5), 5, [{ row: 0, tokens: 5, outputRow: 0 }])).toThrow(
+      /capacity/,
+    );
   });
 });
