@@ -16,7 +16,8 @@ class Unexpected extends Error {
 
 const patterns = {
   space: /[ \t\n\r]*/y,
-  string: /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y,
+  // Anything from the space on but quote and backslash, or an escape.
+  string: /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy,
   scalar: /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y,
 };
 
