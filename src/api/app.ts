@@ -19,6 +19,7 @@ import { followRequests } from './request-context.js';
 import { requestIdHeader, traceId } from './request-id.js';
 import { RouteTable } from './route-table.js';
 import { addChatRoutes } from './routes/chat.js';
+import { addDocumentationRoutes } from './routes/documentation.js';
 import { addHealthRoutes } from './routes/health.js';
 import { addMetricsRoute } from './routes/metrics.js';
 import { addModelRoutes } from './routes/models.js';
@@ -35,6 +36,8 @@ export interface AppOptions {
   readonly presence: Pick<PresenceBoard, 'workersOf'>;
   readonly catalogue: Catalogue;
   readonly logger: Logger;
+  /** Of this service, for its description. */
+  readonly version: string;
   readonly timing?: {
     readonly keepAliveMs?: number;
     /** How long requests may take to end when the app closes. */
@@ -91,6 +94,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   addModelRoutes(app, { catalogue });
   addHealthRoutes(app, { database, backplane, presence, catalogue });
   addMetricsRoute(app, { metrics });
+  addDocumentationRoutes(app, { version: options.version });
   await app.ready();
   return app;
 }

@@ -5,9 +5,13 @@ import { openBackplane } from '../platform/backplane/open-backplane.js';
 import type { Config } from '../platform/config.js';
 import { openDatabase } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
+import { packageVersion } from '../platform/package-version.js';
 import { PresenceBoard } from '../platform/presence.js';
 import { toApiDatabase } from './api-database.js';
 import { type AppOptions, buildApp } from './app.js';
+
+/** Longer than a new connection may take. */
+const connectTimeoutMs = 6_000;
 
 export interface ApiOptions {
   readonly config: Config;
@@ -42,6 +46,10 @@ export async function startApi(options: ApiOptions): Promise<RunningApi> {
   try {
     const database = openDatabase(databaseUrl, { logger });
     opened.push(() => database.close());
+    await database.check(AbortSignal.timeout(connectTimeoutMs)).catch((error: Error) => {
+      const reason = `${new URL(databaseUrl).host} cannot be reached (${error.message})`;
+      throw new Error(`DATABASE_URL: ${reason}`, { cause: error });
+    });
     const backplane = await openBackplane({ redisUrl: config.redisUrl, databaseUrl, logger });
     opened.push(() => backplane.close());
     const presence = await PresenceBoard.join({
@@ -57,6 +65,7 @@ export async function startApi(options: ApiOptions): Promise<RunningApi> {
       presence,
       catalogue,
       logger,
+      version: packageVersion(),
       timing,
     });
     opened.push(() => app.close());

@@ -117,6 +117,7 @@ export async function startTestService(overrides: Overrides = {}): Promise<TestS
     database,
     backplane,
     catalogue,
+    version: '1.2.3',
     presence: overrides.presence ?? { workersOf: () => [] },
     logger:
       overrides.logger ?? pino({ level: 'trace' }, { write: (line) => void log.push(JSON.parse(line)) }),

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import {
+  chatChunkSchema,
+  chatRequestSchema,
+  chatResponseSchema,
+  contentPartSchema,
+  messageSchema,
+  responseFormatSchema,
+  toolCallSchema,
+  toolChoiceSchema,
+  toolSchema,
+  usageSchema,
+} from '../../contract/chat.js';
+import { errorBodySchema } from '../../contract/errors.js';
+import { modelListSchema, modelSchema } from '../../contract/models.js';
+import { rerankRequestSchema, rerankResponseSchema } from '../../contract/rerank.js';
+import type { JsonSchema } from './document.js';
+
+/** Schemas with a name, which others refer to. */
+const components = {
+  ChatCompletionRequest: chatRequestSchema,
+  ChatCompletion: chatResponseSchema,
+  ChatCompletionChunk: chatChunkSchema,
+  Message: messageSchema,
+  ContentPart: contentPartSchema,
+  Tool: toolSchema,
+  ToolChoice: toolChoiceSchema,
+  ToolCall: toolCallSchema,
+  ResponseFormat: responseFormatSchema,
+  Usage: usageSchema,
+  RerankRequest: rerankRequestSchema,
+  RerankResponse: rerankResponseSchema,
+  ModelList: modelListSchema,
+  Model: modelSchema,
+  Error: errorBodySchema,
+} satisfies Record<string, z.ZodType>;
+
+export type ComponentName = keyof typeof components;
+
+const prefix = '#/components/schemas/';
+
+/** `components.schemas` of the document. */
+export function componentSchemas(): Record<string, JsonSchema> {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(components)) registry.add(schema, { id });
+  const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => prefix + id });
+  return Object.fromEntries(
+    // Both keywords would set a base that references inside the document do not have.
+    Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [
+      id,
+      schema as JsonSchema,
+    ]),
+  );
+}
+
+export function refer(name: ComponentName): JsonSchema {
+  return { $ref: prefix + name };
+}

@@ -1,0 +1,169 @@
+import { type ComponentName, refer } from './components.js';
+import type {
+  Example,
+  JsonSchema,
+  OpenApiDocument,
+  Operation,
+  Parameter,
+  ResponseObject,
+} from './document.js';
+import { examples } from './examples.js';
+import { errorResponses, operationErrors, requestIdHeader, timingHeaders } from './responses.js';
+
+export function chatOperation(): Operation {
+  return {
+    operationId: 'createChatCompletion',
+    summary: 'Write the next message of a conversation',
+    description:
+      'With `stream`, the reply comes as server-sent events: each `data:` line holds a ChatCompletionChunk, and ' +
+      '`data: [DONE]` ends the stream. The first delta of a choice carries `role`, the chunk with its ' +
+      '`finish_reason` an empty delta, and the last of these the `usage`. A comment line is sent when nothing was ' +
+      'for 15 seconds. An error after the first event is sent as `data:` with an Error, and the connection ends ' +
+      'without `[DONE]`. Closing the connection stops the generation. Also at `/chat/completions`.',
+    tags: ['Inference'],
+    requestBody: json('ChatCompletionRequest', examples.chatRequests),
+    responses: {
+      200: {
+        description: 'The reply.',
+        headers: { ...requestIdHeader, ...timingHeaders },
+        content: {
+          'application/json': { schema: refer('ChatCompletion'), examples: examples.chatResponse },
+          'text/event-stream': {
+            schema: {
+              type: 'string',
+              description: 'Events whose data is a ChatCompletionChunk, an Error or [DONE].',
+            },
+            examples: examples.chatStream,
+          },
+        },
+      },
+      ...errorResponses(operationErrors),
+    },
+  };
+}
+
+export function rerankOperation(): Operation {
+  return {
+    operationId: 'rerank',
+    summary: 'Put documents in the order of their relevance to a query',
+    description:
+      'Results are sorted by falling score, ties by index; `relevance_score` is within 0 and 1. Also at `/rerank`.',
+    tags: ['Inference'],
+    requestBody: json('RerankRequest', examples.rerankRequest),
+    responses: {
+      200: {
+        description: 'The documents, most relevant first.',
+        headers: { ...requestIdHeader, ...timingHeaders },
+        content: {
+          'application/json': { schema: refer('RerankResponse'), examples: examples.rerankResponse },
+        },
+      },
+      ...errorResponses(operationErrors),
+    },
+  };
+}
+
+export function listModelsOperation(): Operation {
+  const filter = (name: string, values: readonly string[], description: string): Parameter => ({
+    name,
+    in: 'query',
+    description,
+    schema: { type: 'string', enum: values },
+  });
+  return {
+    operationId: 'listModels',
+    summary: 'List the models that are online',
+    tags: ['Models'],
+    parameters: [
+      filter('type', ['text'], 'Only models of this type.'),
+      filter('sub_type', ['chat', 'reranker'], 'Only models for this operation.'),
+    ],
+    responses: {
+      200: {
+        description: 'The models.',
+        headers: requestIdHeader,
+        content: { 'application/json': { schema: refer('ModelList'), examples: examples.modelList } },
+      },
+      ...errorResponses(['invalidParameter', 'unauthorized', 'accountDisabled', 'internal', 'overloaded']),
+    },
+  };
+}
+
+export function getModelOperation(): Operation {
+  return {
+    operationId: 'getModel',
+    summary: 'One model',
+    tags: ['Models'],
+    parameters: [
+      {
+        name: 'id',
+        in: 'path',
+        required: true,
+        description: "The model's id; it may contain slashes.",
+        schema: { type: 'string' },
+      },
+    ],
+    responses: {
+      200: {
+        description: 'The model.',
+        headers: requestIdHeader,
+        content: { 'application/json': { schema: refer('Model'), examples: examples.model } },
+      },
+      ...errorResponses(['modelNotFound', 'unauthorized', 'accountDisabled', 'internal', 'overloaded']),
+    },
+  };
+}
+
+export function servicePaths(): OpenApiDocument['paths'] {
+  const status: JsonSchema = {
+    type: 'object',
+    properties: { status: { type: 'string' } },
+    required: ['status'],
+  };
+  const open = (operation: Pick<Operation, 'operationId' | 'summary' | 'responses'>) => ({
+    get: { ...operation, tags: ['Service'], security: [] },
+  });
+  const answer = (description: string, type: string, schema: JsonSchema): ResponseObject => ({
+    description,
+    headers: requestIdHeader,
+    content: { [type]: { schema } },
+  });
+  const text: JsonSchema = { type: 'string' };
+  return {
+    '/livez': open({
+      operationId: 'getLiveness',
+      summary: 'Whether the process runs',
+      responses: { 200: answer('It runs.', 'application/json', status), ...errorResponses(['internal']) },
+    }),
+    '/readyz': open({
+      operationId: 'getReadiness',
+      summary: 'Whether the database, the queue and a worker for each model answer',
+      responses: {
+        200: answer('They do.', 'application/json', status),
+        ...errorResponses(['overloaded']),
+      },
+    }),
+    '/metrics': open({
+      operationId: 'getMetrics',
+      summary: 'Counters for Prometheus',
+      responses: { 200: answer('The metrics.', 'text/plain', text), ...errorResponses(['internal']) },
+    }),
+    '/openapi.json': open({
+      operationId: 'getDescription',
+      summary: 'This description',
+      responses: {
+        200: answer('An OpenAPI document.', 'application/json', { type: 'object' }),
+        ...errorResponses(['internal']),
+      },
+    }),
+    '/docs': open({
+      operationId: 'getDocumentation',
+      summary: 'This description as a page',
+      responses: { 200: answer('A page.', 'text/html', text), ...errorResponses(['internal']) },
+    }),
+  };
+}
+
+function json(name: ComponentName, named: Readonly<Record<string, Example>>): Operation['requestBody'] {
+  return { required: true, content: { 'application/json': { schema: refer(name), examples: named } } };
+}
