@@ -37,13 +37,15 @@ export async function createKey(options: {
 }): Promise<KeySummary & { secret: string }> {
   const { database, accountName, keyName } = options;
   const secret = `sk-${Array.from({ length: secretLength }, () => alphabet[randomInt(alphabet.length)]).join('')}`;
+  // Two that make keys for a new account at once must not both create it.
+  await database.client.account.createMany({ data: [{ name: accountName }], skipDuplicates: true });
   const key = await database.client.apiKey.create({
     data: {
       name: keyName,
       prefix: secret.slice(0, prefixLength),
       sha256: hashKey(secret),
       expiresAt: options.expiresAt ?? null,
-      account: { connectOrCreate: { where: { name: accountName }, create: { name: accountName } } },
+      account: { connect: { name: accountName } },
     },
     select: summary,
   });

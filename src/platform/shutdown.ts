@@ -13,13 +13,15 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 /**
  * Ends a process in order. Whatever is opened registers how it is closed, and is closed before what it was opened
  * with: last in, first out. It begins with SIGINT, SIGTERM, the end of the parent that forked this process, or
- * `begin`, and the process exits when all is closed or the deadline has passed. A second signal exits at once.
+ * `begin`, and the process exits when all is closed or the deadline has passed. A second signal exits at once; in a
+ * forked process it is the parent that decides so, since Ctrl-C in a terminal reaches both, and by leaving.
  */
 export class Shutdown {
   readonly #closers: Closer[] = [];
   readonly #logger: Logger;
   readonly #deadlineMs: number;
   readonly #process: ShutdownProcess;
+  readonly #forked: boolean;
   readonly #started = new AbortController();
   #running: Promise<void> | undefined;
 
@@ -28,7 +30,8 @@ export class Shutdown {
     this.#deadlineMs = options.deadlineMs;
     this.#process = options.process ?? process;
     for (const signal of signals) this.#process.on(signal, this.#onSignal);
-    if (this.#process.connected) this.#process.on('disconnect', this.#onDisconnect);
+    this.#forked = this.#process.connected === true;
+    if (this.#forked) this.#process.on('disconnect', this.#onDisconnect);
   }
 
   /** Aborts when the shutdown begins: what is still starting can stop. */
@@ -49,11 +52,14 @@ export class Shutdown {
   }
 
   readonly #onSignal = (signal: NodeJS.Signals) => {
-    if (this.#running) this.#process.exit(1);
-    else void this.begin(signal);
+    if (!this.#running) void this.begin(signal);
+    else if (!this.#forked) this.#process.exit(1);
   };
 
-  readonly #onDisconnect = () => void this.begin('the parent process has gone');
+  readonly #onDisconnect = () => {
+    if (!this.#running) void this.begin('the parent process has gone');
+    else this.#process.exit(1);
+  };
 
   async #run(reason: string, exitCode: number): Promise<void> {
     this.#logger.info(`shutting down: ${reason}`);

@@ -19,16 +19,16 @@ export function forkTypeScript(program: URL, args: readonly string[] = []): Type
   const killOnExit = () => child.kill('SIGKILL');
   process.on('exit', killOnExit);
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
-  const ended = new Promise<number | string>((resolve) => {
-    child.once('close', (code, signal) => {
-      process.off('exit', killOnExit);
-      resolve(code ?? signal ?? '');
-    });
+  const streams = [child.stdout, child.stderr].map(async (stream) => {
+    for await (const text of stream?.setEncoding('utf8') ?? []) output += text;
+  });
+  // The event `close` would say the same, but never comes when this side disconnected the channel.
+  const exited = new Promise<number | string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? ''));
+  });
+  const ended = Promise.all([exited, ...streams]).then(([how]) => {
+    process.off('exit', killOnExit);
+    return how;
   });
   const messages: unknown[] = [];
   const waiting: ((message: unknown) => void)[] = [];
