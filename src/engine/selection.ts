@@ -3,15 +3,33 @@
 /** Index of the largest value; the first of equals. -1 when there is none (all NaN). */
 export function indexOfLargest(values: Float32Array): number {
   let best = -1;
-  let largest = Number.NEGATIVE_INFINITY;
-  for (let index = 0; index < values.length; index++) {
-    const value = values[index]!;
-    if (value > largest) {
-      largest = value;
-      best = index;
-    }
+  for (
+    let index = nextAbove(values, 0, Number.NEGATIVE_INFINITY);
+    index < values.length;
+    index = nextAbove(values, index + 1, values[index]!)
+  ) {
+    best = index;
   }
   return best;
+}
+
+/** Index of the first value above `floor`, from `from` on; the length when there is none. Four at a time: quicker. */
+function nextAbove(values: Float32Array, from: number, floor: number): number {
+  const { length } = values;
+  let index = from;
+  while (
+    index + 3 < length &&
+    !(
+      values[index]! > floor ||
+      values[index + 1]! > floor ||
+      values[index + 2]! > floor ||
+      values[index + 3]! > floor
+    )
+  ) {
+    index += 4;
+  }
+  while (index < length && !(values[index]! > floor)) index++;
+  return index;
 }
 
 /**
@@ -26,14 +44,15 @@ export function indicesOfLargest(values: Float32Array, count: number, indices: I
   for (let index = 0; index < count; index++) indices[index] = index;
   let root = heap[0]!;
   let noted = count;
-  for (let index = count; index < values.length; index++) {
-    const value = values[index]!;
-    if (value > root) {
-      indices[noted++] = index;
-      heap[0] = value;
-      siftDown(heap, 0);
-      root = heap[0]!;
-    }
+  for (
+    let index = nextAbove(values, count, root);
+    index < values.length;
+    index = nextAbove(values, index + 1, root)
+  ) {
+    indices[noted++] = index;
+    heap[0] = values[index]!;
+    siftDown(heap, 0);
+    root = heap[0]!;
   }
   // Of the values equal to the smallest that stays, the heap holds as many as there is room for: the first ones.
   let ties = 0;

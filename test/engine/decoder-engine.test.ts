@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DecoderEngine, type DecoderEngineSettings } from '../../src/engine/decoder-engine.js';
 import { bytesPerPosition } from '../../src/engine/kv-cache.js';
+import { Random } from '../../src/engine/random.js';
 import type { EngineEvent, GenerateRequest } from '../../src/engine/request.js';
 import { FakeDecoderRunner, fakeGreedy, fakeLogits, fakeShape } from './support/fake-decoder-runner.js';
 import { alone, drain, generateRequest, greedy, prompt, tokensOf } from './support/requests.js';
@@ -300,6 +301,50 @@ describe('refusal', () => {
     await engine.step();
     engine.generate(generateRequest('a', { maxTokens: 3 }));
     expect(await engine.step()).toContainEqual(expect.objectContaining({ type: 'failed', id: 'a' }));
+  });
+});
+
+describe('a long run', () => {
+  it('of 300 requests with random cancellations draws what each draws alone, and leaves nothing', async () => {
+    const random = new Random(2024, 0);
+    const whole = (below: number) => Math.floor(random.next() * below);
+    const { engine } = build({ maxSequences: 6, maxBatchTokens: 24, kvBytes: 500 * position });
+    const requests: GenerateRequest[] = [];
+    const cancelled = new Set<string>();
+    const events: EngineEvent[] = [];
+    while (requests.length < 300 || engine.busy) {
+      if (requests.length < 300 && random.next() < 0.4) {
+        const id = `r${requests.length}`;
+        const request = generateRequest(id, {
+          prompt: prompt(1 + whole(70), requests.length),
+          maxTokens: 1 + whole(20),
+          choices: random.next() < 0.2 ? 2 : 1,
+          priority: random.next() < 0.3 ? 'batch' : 'interactive',
+        });
+        requests.push(request);
+        engine.generate(request);
+      }
+      if (requests.length > 0 && random.next() < 0.15) {
+        const { id, choices } = requests[whole(requests.length)]!;
+        const choice = random.next() < 0.5 ? whole(choices) : undefined;
+        engine.cancel(id, choice);
+        for (let index = 0; index < choices; index++) {
+          if (choice === undefined || choice === index) cancelled.add(`${id} ${index}`);
+        }
+      }
+      events.push(...(await engine.step()));
+      expect(engine.counters().running).toBeLessThanOrEqual(6);
+      expect(engine.counters().kvBytesUsed).toBeLessThanOrEqual(500 * position);
+    }
+    expect(events.filter(({ type }) => type === 'failed')).toEqual([]);
+    expect(engine.counters()).toMatchObject({ running: 0, waiting: 0, kvBytesUsed: 0 });
+    for (const { id, choices, prompt: tokens, maxTokens } of requests) {
+      for (let choice = 0; choice < choices; choice++) {
+        const drawn = tokensOf(events, id, choice);
+        if (!cancelled.has(`${id} ${choice}`)) expect(drawn, id).toHaveLength(maxTokens);
+        expect(drawn, id).toEqual(fakeGreedy(tokens, drawn.length));
+      }
+    }
   });
 });
 
