@@ -55,8 +55,6 @@ async function startProgram(path: string): Promise<RedisServer> {
     // A server that is stopped and started again has its data again.
     appendonly: 'yes',
     save: '',
-    // So that a test can search what is stored.
-    rdbcompression: 'no',
   };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   let child: ChildProcess | undefined;

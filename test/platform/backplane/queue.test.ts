@@ -192,11 +192,24 @@ async function storedText({ settings }: BackplaneKit): Promise<string> {
   return settings.redisUrl ? redisText(settings.redisUrl) : postgresText(settings.databaseUrl);
 }
 
+/** How to read everything of a key, by its type. */
+const readers: Record<string, (key: string) => [string, ...string[]]> = {
+  string: (key) => ['GET', key],
+  hash: (key) => ['HGETALL', key],
+  list: (key) => ['LRANGE', key, '0', '-1'],
+  set: (key) => ['SMEMBERS', key],
+  zset: (key) => ['ZRANGE', key, '0', '-1'],
+  stream: (key) => ['XRANGE', key, '-', '+'],
+};
+
 async function redisText(url: string): Promise<string> {
   const client = new Redis(url);
   try {
-    const values = (await client.keys('*')).map((key) => client.callBuffer('DUMP', key));
-    return (await Promise.all(values)).join('\n');
+    const texts = (await client.keys('*')).map(async (key) => {
+      const [command, ...args] = readers[await client.type(key)]?.(key) ?? ['TYPE', key];
+      return `${key} ${JSON.stringify(await client.call(command, ...args))}`;
+    });
+    return (await Promise.all(texts)).join('\n');
   } finally {
     client.disconnect();
   }
