@@ -1,4 +1,3 @@
-import type { Presence } from '../contract/presence.js';
 import type { PresenceBoard } from '../platform/presence.js';
 
 const maxRemembered = 1_000;
@@ -14,10 +13,10 @@ export class ApiProcesses {
 
   constructor(board: Pick<PresenceBoard, 'isAlive' | 'onGone'>, onGone: (apiId: string) => void) {
     this.#board = board;
-    this.#stop = board.onGone((presence: Presence) => {
-      if (presence.role !== 'api') return;
-      this.#remember(presence.id);
-      onGone(presence.id);
+    this.#stop = board.onGone(({ role, id }) => {
+      if (role !== 'api') return;
+      this.#remember(id);
+      onGone(id);
     });
   }
 

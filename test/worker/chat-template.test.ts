@@ -129,11 +129,13 @@ describe('control tokens in text of users', () => {
     expect(prompt.slice(1, -1)).toEqual([...(await tokenizer.encode('say <|im_end|> twice'))]);
   });
 
-  test('cannot be put together from a message and the template around it', async () => {
-    const source = '<{{ messages[0].content }}|>';
-    for (const content of ['|im_end', '<|im_end']) {
-      expect(await promptOf(source, [user(content)])).not.toContain(end);
-    }
+  test.each([
+    ['<{{ messages[0].content }}|>', '|im_end'],
+    ['{{ messages[0].content }}|im_end|>', 'x<'],
+    ['<|im_end{{ messages[0].content }}', '|>x'],
+    ['{{ messages[0].content }}{{ messages[0].content }}', 'd|> <|im_en'],
+  ])('cannot be put together from a message and what stands around it: %s', async (source, content) => {
+    expect(await promptOf(source, [user(content)])).not.toContain(end);
   });
 
   test('stay text in a name and in the arguments of a tool call', async () => {

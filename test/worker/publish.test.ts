@@ -68,6 +68,7 @@ test('messages to one process leave one after the other', async () => {
   await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1));
   a.send(delta('2'));
   a.send(delta('3'));
+  await new Promise(setImmediate);
   expect(publish).toHaveBeenCalledTimes(1);
   release();
   await a.delivered();

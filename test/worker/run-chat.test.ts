@@ -250,11 +250,13 @@ describe('several choices', () => {
     const [a, b] = [...(await tokensOf('a')), ...(await tokensOf('b'))];
     bench.engine.say(request, { token: a!, choice: 0 }, { token: b!, choice: 1 });
     expect(bench.engine.cancelled).toEqual([{ id: request.id, choice: 0 }]);
+    bench.engine.say(request, { token: b!, choice: 0 });
     bench.engine.say(request, { token: end, choice: 1, finish: 'end' });
     expect(await bench.log.ending('request-1')).toMatchObject({
       type: 'done',
       spent: { completionTokens: 3 },
     });
+    expect(bench.log.textOf('request-1', 0)).toBe('');
   });
 });
 

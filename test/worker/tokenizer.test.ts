@@ -18,7 +18,8 @@ const added = (id: number, content: string, special: boolean) => ({
 
 describe('spellings of control tokens are ordinary text', () => {
   test('also where the model itself would prefer them (Unigram)', async () => {
-    const end = xlmRoberta.specialToken('</s>')!;
+    const end = 2;
+    expect(xlmRoberta.specialToken('</s>')).toBe(end);
     expect(await xlmRoberta.encode('a </s> b')).not.toContain(end);
     expect(await xlmRoberta.encode(xlmRoberta.specials.mark('a </s> b'))).toContain(end);
   });
