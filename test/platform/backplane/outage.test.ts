@@ -97,6 +97,11 @@ for (const kind of ['redis', 'postgres'] as const) {
         expect.stringContaining('is back'),
       ]);
     });
+
+    test('a backplane closes while its server is away', async () => {
+      await server.stop();
+      await backplane.close();
+    });
   });
 }
 
