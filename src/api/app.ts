@@ -60,6 +60,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const metrics = new ApiMetrics({
     registry: createRegistry(),
     backplane,
+    presence,
     models: catalogue.models.map(({ id }) => id),
     inFlight: () => replies.size,
   });

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { abortable } from '../platform/abortable.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
+import type { PresenceBoard, WorkerPresence } from '../platform/presence.js';
 import type { UsageEntry } from './usage-store.js';
 
 /** A scrape does not wait longer than this for the length of a queue. */
@@ -19,11 +20,12 @@ export class ApiMetrics {
   constructor(options: {
     registry: Registry;
     backplane: Pick<Backplane, 'queue'>;
+    presence: Pick<PresenceBoard, 'workersOf'>;
     models: readonly string[];
     /** Requests that are being answered. */
     inFlight: () => number;
   }) {
-    const { registry, backplane, models, inFlight } = options;
+    const { registry, backplane, presence, models, inFlight } = options;
     const registers = [registry];
     this.registry = registry;
     this.#requests = new Counter({
@@ -74,6 +76,29 @@ export class ApiMetrics {
         await Promise.allSettled(models.map(count));
       },
     });
+    const workerGauge = (name: string, help: string, read: (worker: WorkerPresence) => number) =>
+      new Gauge({
+        name,
+        help,
+        labelNames: ['model', 'worker'],
+        registers,
+        collect() {
+          this.reset();
+          for (const worker of models.flatMap((model) => presence.workersOf(model))) {
+            this.set({ model: worker.model, worker: worker.id }, read(worker));
+          }
+        },
+      });
+    workerGauge(
+      'headrace_worker_held_requests',
+      'Requests a worker holds, as it last said; one sample for each worker that is alive.',
+      ({ held }) => held,
+    );
+    workerGauge(
+      'headrace_worker_running_requests',
+      "Requests a worker holds that are past its engine's queue, as it last said.",
+      ({ running }) => running,
+    );
   }
 
   /** A response was sent, or its client has gone. */
