@@ -28,21 +28,16 @@ export function formatPath(path: readonly PropertyKey[], where: string): string 
 }
 
 /**
- * A union that did not match says little by itself: follows the branch that was meant, which is the one that is wrong
- * somewhere inside it, or else the one that is wrong by value and not by type.
+ * A union that did not match says what it takes. Where one of its branches is wrong only further inside, that branch
+ * was meant, and says more.
  */
 function innermost(issue: Issue): Issue {
-  if (issue.code === 'invalid_key' || issue.code === 'invalid_element') {
+  if (issue.code === 'invalid_key') {
     const [inner] = issue.issues;
-    return inner === undefined ? issue : { ...innermost(inner), path: issue.path };
+    return inner === undefined ? issue : { ...inner, path: issue.path };
   }
-  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return issue;
-  const branches = issue.errors.map((issues) => issues[0]!);
-  const meant =
-    branches.find(({ path }) => path.length > 0) ??
-    (issue.message === ''
-      ? (branches.find(({ code }) => code !== 'invalid_type') ?? branches[0])
-      : undefined);
+  if (issue.code !== 'invalid_union') return issue;
+  const meant = issue.errors.map((issues) => issues[0]!).find(({ path }) => path.length > 0);
   if (meant === undefined) return issue;
   const inner = innermost(meant);
   return { ...inner, path: [...issue.path, ...inner.path] };
@@ -69,7 +64,7 @@ function describe(issue: z.core.$ZodRawIssue): string {
       if (issue.input === undefined) return 'is required';
       return `must be ${listed(issue.values)}`;
     case 'invalid_union':
-      if (issue['options'] === undefined) return '';
+      if (issue['options'] === undefined) return 'is not valid';
       return `must be ${listed(issue['options'] as unknown[])}`;
     default:
       return 'is not valid';
@@ -89,7 +84,8 @@ const typeNames: Record<string, string> = {
 function typeOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
-  return typeof value === 'number' ? String(value) : (typeNames[typeof value] ?? typeof value);
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return typeNames[typeof value] ?? typeof value;
 }
 
 function listed(values: readonly unknown[]): string {

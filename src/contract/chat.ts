@@ -96,6 +96,8 @@ export const responseFormatSchema = z.discriminatedUnion('type', [
 ]);
 export type ResponseFormat = z.infer<typeof responseFormatSchema>;
 
+const topKRule = 'must be -1 or an integer from 1 to 1000';
+
 /** The body of `POST /v1/chat/completions`. Unknown fields are ignored; null means absent, as clients send it. */
 export const chatRequestSchema = z
   .object({
@@ -124,7 +126,9 @@ export const chatRequestSchema = z
       }),
     max_completion_tokens: z.int().min(1).nullish().meta({ description: 'Another name of max_tokens.' }),
     stop: z
-      .union([z.string().min(1), z.array(z.string().min(1)).max(maxStopSequences)])
+      .union([z.string().min(1), z.array(z.string().min(1)).max(maxStopSequences)], {
+        error: `must be a string or an array of at most ${maxStopSequences} strings`,
+      })
       .nullish()
       .meta({ description: 'Generation stops at the first of these; the reply does not contain it.' }),
     temperature: z.number().min(0).max(2).nullish().meta({
@@ -135,7 +139,7 @@ export const chatRequestSchema = z
       default: 0.7,
     }),
     top_k: z
-      .union([z.literal(-1), z.int().min(1).max(1000)], { error: 'must be -1 or an integer from 1 to 1000' })
+      .union([z.literal(-1), z.int(topKRule).min(1, topKRule).max(1000, topKRule)], { error: topKRule })
       .nullish()
       .meta({ description: 'Draw from this many of the likeliest tokens; -1 for all.', default: 50 }),
     min_p: z.number().min(0).max(1).nullish().meta({
