@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DecoderEngine, type DecoderTimings } from '../src/engine/decoder-engine.js';
+import { DecoderEngine } from '../src/engine/decoder-engine.js';
 import { EncoderEngine } from '../src/engine/encoder-engine.js';
 import { OnnxDecoderRunner } from '../src/engine/onnx-decoder-runner.js';
 import { OnnxEncoderRunner } from '../src/engine/onnx-encoder-runner.js';
@@ -19,6 +19,8 @@ import {
   type EncoderManifest,
   manifestSchema,
 } from '../src/models/manifest.js';
+
+type Spent = DecoderEngine['spentMs'];
 
 /** One measurement. Shares are of the time of a step. */
 interface Row {
@@ -90,7 +92,7 @@ async function prefill(runner: OnnxDecoderRunner, model: DecoderManifest, length
     while (engine.busy) await engine.step();
   };
   await once();
-  const before = engine.timings();
+  const before = engine.spentMs;
   let runs = 0;
   const started = performance.now();
   while (performance.now() - started < budgetMs) {
@@ -112,8 +114,8 @@ async function decode(
   const warmUp = 4;
   const prompt = randomPrompt(context - steps / 2 - warmUp, model.vocabularySize);
   let measured = 0;
-  const total = { stepMs: 0, runMs: 0, sampleMs: 0, copyMs: 0 };
-  while (measured === 0 || total.stepMs < budgetMs) {
+  const total: Spent = { step: 0, run: 0, sample: 0, copy: 0 };
+  while (measured === 0 || total.step < budgetMs) {
     engine.generate(request(model, { prompt, choices: batch, maxTokens: steps + warmUp + 2 }));
     while (
       engine.counters().decodeTokens <
@@ -121,10 +123,10 @@ async function decode(
     ) {
       await engine.step();
     }
-    const before = engine.timings();
+    const before = engine.spentMs;
     for (let step = 0; step < steps; step++) await engine.step();
-    const after = engine.timings();
-    for (const part of ['stepMs', 'runMs', 'sampleMs', 'copyMs'] as const) {
+    const after = engine.spentMs;
+    for (const part of ['step', 'run', 'sample', 'copy'] as const) {
       total[part] += after[part] - before[part];
     }
     measured += steps;
@@ -168,28 +170,28 @@ async function benchEncoder(model: EncoderManifest): Promise<Row[]> {
 
 function row(
   what: string,
-  run: { engine: DecoderEngine; before: DecoderTimings; steps: number; tokens: number },
+  run: { engine: DecoderEngine; before: Spent; steps: number; tokens: number },
 ): Row {
-  const after = run.engine.timings();
-  const spent = {
-    stepMs: after.stepMs - run.before.stepMs,
-    runMs: after.runMs - run.before.runMs,
-    sampleMs: after.sampleMs - run.before.sampleMs,
-    copyMs: after.copyMs - run.before.copyMs,
+  const after = run.engine.spentMs;
+  const spent: Spent = {
+    step: after.step - run.before.step,
+    run: after.run - run.before.run,
+    sample: after.sample - run.before.sample,
+    copy: after.copy - run.before.copy,
   };
   return describe(what, spent, run.steps, run.tokens);
 }
 
-function describe(what: string, spent: DecoderTimings, steps: number, tokens: number): Row {
-  const share = (ms: number) => `${((100 * ms) / spent.stepMs).toFixed(1)}%`;
+function describe(what: string, spent: Spent, steps: number, tokens: number): Row {
+  const share = (ms: number) => `${((100 * ms) / spent.step).toFixed(1)}%`;
   return {
     what,
-    'tokens/s': Math.round((tokens / spent.stepMs) * 1000),
-    'step ms': round(spent.stepMs / steps),
-    run: share(spent.runMs),
-    sampling: share(spent.sampleMs),
-    copying: share(spent.copyMs),
-    rest: share(spent.stepMs - spent.runMs - spent.sampleMs - spent.copyMs),
+    'tokens/s': Math.round((tokens / spent.step) * 1000),
+    'step ms': round(spent.step / steps),
+    run: share(spent.run),
+    sampling: share(spent.sample),
+    copying: share(spent.copy),
+    rest: share(spent.step - spent.run - spent.sample - spent.copy),
   };
 }
 

@@ -4,24 +4,16 @@ import type { StepEngine } from './engine-loop.js';
 import { bytesPerPosition, KvCache } from './kv-cache.js';
 import { tokenLogprobs } from './logprobs.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
-import { Sampler, SamplerScratch } from './sampler.js';
-import { type RowCopy, Scheduler, type Step } from './scheduler.js';
-import type { Choice, Generation, Sequence } from './sequence.js';
+import { SamplerScratch } from './sampler.js';
+import { type Chunk, type RowCopy, Scheduler, type Step } from './scheduler.js';
+import { type Choice, createGeneration, type Generation } from './sequence.js';
+import { Stopwatch } from './stopwatch.js';
 
 export interface DecoderEngineSettings {
   readonly maxSequences: number;
   readonly contextLength: number;
   readonly kvBytes: number;
   readonly maxBatchTokens: number;
-}
-
-/** Milliseconds since the engine started, by what they went into. */
-export interface DecoderTimings {
-  readonly stepMs: number;
-  readonly runMs: number;
-  readonly sampleMs: number;
-  /** Keeping the cache: appending, growing, moving rows. */
-  readonly copyMs: number;
 }
 
 type Command =
@@ -45,7 +37,8 @@ export class DecoderEngine implements StepEngine {
   readonly #noPast: readonly Float32Array[];
   readonly #inbox: Command[] = [];
   readonly #totals = { steps: 0, prefillTokens: 0, decodeTokens: 0, cancelled: 0 };
-  readonly #timings = { stepMs: 0, runMs: 0, sampleMs: 0, copyMs: 0 };
+  /** Copying is all that keeps the cache: appending, growing, moving rows. */
+  readonly #stopwatch = new Stopwatch(['step', 'run', 'sample', 'copy']);
   #failedRuns = 0;
 
   constructor(runner: DecoderRunner, settings: DecoderEngineSettings) {
@@ -90,31 +83,33 @@ export class DecoderEngine implements StepEngine {
     };
   }
 
-  timings(): DecoderTimings {
-    return { ...this.#timings };
+  /** Milliseconds since the engine started that went into steps, and into the parts of steps. */
+  get spentMs() {
+    return this.#stopwatch.spentMs;
   }
 
   /**
    * One step: schedule, run, postprocess. Returns what it brought, in order.
    * @throws Error when the runtime failed several times in a row; the engine is of no use after that.
    */
-  async step(): Promise<EngineEvent[]> {
-    const started = performance.now();
+  step(): Promise<EngineEvent[]> {
+    return this.#stopwatch.time('step', () => this.#step());
+  }
+
+  async #step(): Promise<EngineEvent[]> {
     const events: EngineEvent[] = [];
     this.#takeIn(events);
     const step = this.#scheduler.next();
     if (step) {
       this.#totals.steps++;
-      const sequences = sequencesOf(step);
-      if (step.kind === 'prefill') announce(sequences, events);
+      if (step.kind === 'prefill') announce(step, events);
       const output = await this.#run(step, events);
       if (output) {
         this.#append(step, output, events);
-        this.#sample(sequences, output, events);
+        this.#sample(step, output, events);
       }
       this.#fit();
     }
-    this.#timings.stepMs += performance.now() - started;
     return events;
   }
 
@@ -140,19 +135,8 @@ export class DecoderEngine implements StepEngine {
     const { vocabularySize } = this.#runner.shape;
     const stranger = request.prompt.find((token) => token < 0 || token >= vocabularySize);
     if (stranger !== undefined) return `token ${stranger} is not in a vocabulary of ${vocabularySize}`;
-    const room = this.#settings.contextLength - request.prompt.length;
-    const maxDrawn = Math.min(request.maxTokens, room);
-    return this.#scheduler.enqueue({
-      request,
-      maxDrawn,
-      limit: request.prompt.length + maxDrawn - 1,
-      choices: Array.from({ length: request.choices }, (_, index) => ({
-        index,
-        sampler: new Sampler(request.sampling, index, this.#scratch),
-        token: 0,
-        drawn: 0,
-      })),
-    });
+    const { contextLength } = this.#settings;
+    return this.#scheduler.enqueue(createGeneration(request, { contextLength, scratch: this.#scratch }));
   }
 
   #cancel(id: string, index: number | undefined, events: EngineEvent[]): void {
@@ -169,16 +153,15 @@ export class DecoderEngine implements StepEngine {
     if (generation && choice) this.#copyRows(this.#scheduler.finish(generation, choice));
   }
 
-  async #run(step: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
-    const rows = batchRows(step);
+  async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
+    const rows = chunks.map(batchRow);
     const begun = rows.some(({ cached }) => cached > 0);
     const inputs = this.#batches.build(rows, begun ? this.#cache.capacity : 0);
     const past = begun
-      ? this.#cache.view(sequencesOf(step)[0]!.row, rows.length)
+      ? this.#cache.view(chunks[0]!.sequence.row, rows.length)
       : { keys: this.#noPast, values: this.#noPast };
-    const started = performance.now();
     try {
-      const output = await this.#runner.run({ ...inputs, ...past });
+      const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, ...past }));
       this.#failedRuns = 0;
       return output;
     } catch (error) {
@@ -186,42 +169,37 @@ export class DecoderEngine implements StepEngine {
         throw new Error(`The model failed ${maxFailedRuns} runs in a row`, { cause: error });
       }
       const reason = `the model failed to run: ${error instanceof Error ? error.message : String(error)}`;
-      for (const { generation } of sequencesOf(step)) this.#fail(generation, reason, events);
+      for (const { sequence, tokens } of chunks) {
+        if (tokens > 0) this.#fail(sequence.generation, reason, events);
+      }
       return undefined;
-    } finally {
-      this.#timings.runMs += performance.now() - started;
     }
   }
 
   /** Puts the new keys and values into the cache. A row that is not finite would poison its successors: it fails. */
-  #append(step: Step, { logits, ...output }: DecoderOutput, events: EngineEvent[]): void {
+  #append({ kind, chunks }: Step, { logits, ...output }: DecoderOutput, events: EngineEvent[]): void {
     const { vocabularySize } = this.#runner.shape;
-    const parts =
-      step.kind === 'prefill'
-        ? step.chunks
-        : step.sequences.map((sequence) => ({ sequence, tokens: sequence.choice ? 1 : 0 }));
-    const width = Math.max(...parts.map(({ tokens }) => tokens));
-    this.#fit(Math.max(...parts.map(({ sequence, tokens }) => sequence.cached + tokens)));
-    for (const [outputRow, { sequence, tokens }] of parts.entries()) {
+    const width = Math.max(...chunks.map(({ tokens }) => tokens));
+    this.#fit(Math.max(...chunks.map(({ sequence, tokens }) => sequence.cached + tokens)));
+    for (const [outputRow, { sequence, tokens }] of chunks.entries()) {
       if (tokens > 0 && !Number.isFinite(logits[outputRow * vocabularySize])) {
         this.#fail(sequence.generation, 'the model gave a result that is not a number', events);
       }
     }
-    const started = performance.now();
-    const sound = parts
+    const sound = chunks
       .map(({ sequence, tokens }, outputRow) => ({ sequence, tokens, outputRow, row: sequence.row }))
       .filter(({ tokens, row }) => tokens > 0 && row !== -1);
-    this.#cache.append(output, width, sound);
+    this.#stopwatch.time('copy', () => this.#cache.append(output, width, sound));
     for (const { sequence, tokens } of sound) sequence.cached += tokens;
-    if (step.kind === 'prefill') {
+    if (kind === 'prefill') {
       this.#totals.prefillTokens += sound.reduce((sum, { tokens }) => sum + tokens, 0);
     }
-    this.#timings.copyMs += performance.now() - started;
   }
 
-  #sample(sequences: readonly Sequence[], { logits }: DecoderOutput, events: EngineEvent[]): void {
+  /** Draws from the logits of every row whose prompt has been read. */
+  #sample({ chunks }: Step, { logits }: DecoderOutput, events: EngineEvent[]): void {
     const { vocabularySize } = this.#runner.shape;
-    for (const [row, sequence] of sequences.entries()) {
+    for (const [row, { sequence }] of chunks.entries()) {
       if (sequence.row === -1) continue;
       const { generation } = sequence;
       if (sequence.cached < generation.request.prompt.length) continue;
@@ -240,10 +218,12 @@ export class DecoderEngine implements StepEngine {
 
   #draw(generation: Generation, choice: Choice, logits: Float32Array, events: EngineEvent[]): void {
     const { id, endTokens, topLogprobs } = generation.request;
-    const started = performance.now();
-    const token = choice.sampler.sample(logits);
-    const logprobs = topLogprobs === undefined ? undefined : tokenLogprobs(logits, token, topLogprobs);
-    this.#timings.sampleMs += performance.now() - started;
+    const { token, ...logprobs } = this.#stopwatch.time('sample', () => {
+      const drawn = choice.sampler.sample(logits);
+      return topLogprobs === undefined
+        ? { token: drawn }
+        : { token: drawn, ...tokenLogprobs(logits, drawn, topLogprobs) };
+    });
     choice.token = token;
     choice.drawn++;
     this.#totals.decodeTokens++;
@@ -270,40 +250,30 @@ export class DecoderEngine implements StepEngine {
   }
 
   #copyRows(copies: readonly RowCopy[]): void {
-    const started = performance.now();
-    for (const { from, to } of copies) this.#cache.copyRow(from, to);
-    this.#timings.copyMs += performance.now() - started;
+    this.#stopwatch.time('copy', () => {
+      for (const { from, to } of copies) this.#cache.copyRow(from, to);
+    });
   }
 
   /** Brings the cache's rows in line with the scheduler's, with room for at least `positions` in each. */
   #fit(positions = 0): void {
-    const started = performance.now();
     const { rows, limit } = this.#scheduler;
     const longest = rows.reduce((most, { cached }) => Math.max(most, cached), positions);
-    this.#cache.fit({ rows: rows.length, longest, limit });
-    this.#timings.copyMs += performance.now() - started;
+    this.#stopwatch.time('copy', () => this.#cache.fit({ rows: rows.length, longest, limit }));
   }
 }
 
-function sequencesOf(step: Step): readonly Sequence[] {
-  return step.kind === 'prefill' ? step.chunks.map(({ sequence }) => sequence) : step.sequences;
-}
-
-function batchRows(step: Step): BatchRow[] {
-  if (step.kind === 'decode') {
-    return step.sequences.map(({ cached, choice }) =>
-      choice ? { cached, tokens: [choice.token] } : { cached: 0, tokens: [] },
-    );
-  }
-  return step.chunks.map(({ sequence, tokens }) => ({
-    cached: sequence.cached,
-    tokens: sequence.generation.request.prompt.subarray(sequence.cached, sequence.cached + tokens),
-  }));
+function batchRow({ sequence, tokens }: Chunk): BatchRow {
+  const { cached, choice, generation } = sequence;
+  if (tokens === 0) return { cached: 0, tokens: [] };
+  if (choice) return { cached, tokens: [choice.token] };
+  return { cached, tokens: generation.request.prompt.subarray(cached, cached + tokens) };
 }
 
 /** Says of each request whose prompt is now begun that it is admitted. */
-function announce(sequences: readonly Sequence[], events: EngineEvent[]): void {
-  for (const { cached, generation } of sequences) {
-    if (cached === 0) events.push({ type: 'admitted', id: generation.request.id, cachedTokens: 0 });
+function announce({ chunks }: Step, events: EngineEvent[]): void {
+  for (const { sequence } of chunks) {
+    if (sequence.cached > 0) continue;
+    events.push({ type: 'admitted', id: sequence.generation.request.id, cachedTokens: 0 });
   }
 }

@@ -1,5 +1,5 @@
 import type { GenerateRequest } from './request.js';
-import type { Sampler } from './sampler.js';
+import { Sampler, type SamplerScratch } from './sampler.js';
 
 /**
  * A request inside the engine. Its states, in order:
@@ -39,4 +39,23 @@ export interface Sequence {
   cached: number;
   /** Undefined while the prompt is read. */
   choice: Choice | undefined;
+}
+
+/** A request as it waits. The prompt is shorter than the context. */
+export function createGeneration(
+  request: GenerateRequest,
+  { contextLength, scratch }: { readonly contextLength: number; readonly scratch: SamplerScratch },
+): Generation {
+  const maxDrawn = Math.min(request.maxTokens, contextLength - request.prompt.length);
+  return {
+    request,
+    maxDrawn,
+    limit: request.prompt.length + maxDrawn - 1,
+    choices: Array.from({ length: request.choices }, (_, index) => ({
+      index,
+      sampler: new Sampler(request.sampling, index, scratch),
+      token: 0,
+      drawn: 0,
+    })),
+  };
 }

@@ -386,6 +386,20 @@ describe('failure', () => {
     expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
   });
 
+  it('of a decode step spares a prompt that is still being read', async () => {
+    const { engine, runner } = build({ maxBatchTokens: 8 });
+    engine.generate(generateRequest('batch', { prompt: prompt(30), maxTokens: 3, priority: 'batch' }));
+    await engine.step();
+    engine.generate(generateRequest('chat', { maxTokens: 9 }));
+    await engine.step();
+    runner.onRun = ({ rows, width }) => {
+      if (rows === 2 && width === 1) throw new Error('out of memory');
+    };
+    const events = await drain(engine);
+    expect(events.filter(({ type }) => type === 'failed').map(({ id }) => id)).toEqual(['chat']);
+    expect(tokensOf(events, 'batch')).toEqual(fakeGreedy(prompt(30), 3));
+  });
+
   it('of every run makes the engine give up', async () => {
     const { engine, runner } = build({ maxSequences: 1 });
     for (const id of ['a', 'b', 'c']) engine.generate(generateRequest(id));

@@ -1,25 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { GenerateRequest } from '../../src/engine/request.js';
-import { Sampler, SamplerScratch } from '../../src/engine/sampler.js';
+import { SamplerScratch } from '../../src/engine/sampler.js';
 import { Scheduler, type SchedulerSettings, type Step } from '../../src/engine/scheduler.js';
-import type { Generation } from '../../src/engine/sequence.js';
-import { generateRequest, greedy, prompt } from './support/requests.js';
+import { createGeneration, type Generation } from '../../src/engine/sequence.js';
+import { generateRequest, prompt } from './support/requests.js';
 
 const scratch = new SamplerScratch(8);
 
 function generation(id: string, length: number, fields: Partial<GenerateRequest> = {}): Generation {
   const request = generateRequest(id, { prompt: prompt(length), maxTokens: 10, ...fields });
-  return {
-    request,
-    maxDrawn: request.maxTokens,
-    limit: length + request.maxTokens - 1,
-    choices: Array.from({ length: request.choices }, (_, index) => ({
-      index,
-      sampler: new Sampler(greedy, index, scratch),
-      token: 0,
-      drawn: 0,
-    })),
-  };
+  return createGeneration(request, { contextLength: 10_000, scratch });
 }
 
 function build(settings: Partial<SchedulerSettings> = {}) {
@@ -42,7 +32,7 @@ function advance(scheduler: Scheduler): Step | undefined {
       if (sequence.cached === sequence.generation.request.prompt.length) scheduler.branch(sequence);
     }
   } else if (step?.kind === 'decode') {
-    for (const sequence of step.sequences) if (sequence.choice) sequence.cached++;
+    for (const { sequence, tokens } of step.chunks) sequence.cached += tokens;
   }
   return step;
 }
@@ -54,7 +44,10 @@ function show(step: Step | undefined): string {
     const chunks = step.chunks.map(({ sequence, tokens }) => `${sequence.generation.request.id}:${tokens}`);
     return ['prefill', ...chunks].join(' ');
   }
-  return ['decode', ...step.sequences.map((row) => (row.choice ? row.generation.request.id : '-'))].join(' ');
+  return [
+    'decode',
+    ...step.chunks.map(({ sequence, tokens }) => (tokens > 0 ? sequence.generation.request.id : '-')),
+  ].join(' ');
 }
 
 function steps(scheduler: Scheduler, count: number): string[] {
