@@ -35,27 +35,28 @@ export interface StartedWorker extends Worker {
 export async function startWorker(options: StartWorkerOptions): Promise<StartedWorker> {
   const { config, modelId, logger, signal, engineScript } = options;
   const entry = await findEntry(config.modelsFile, modelId);
-  const { folder, manifest } = await prepareModel({
-    entry,
-    catalogueFile: config.modelsFile,
-    cacheDir: config.cacheDir,
-    hubUrl: config.hubUrl,
-    hubToken: config.hubToken,
-    python: config.python,
-    signal,
-  });
   const opened: { close(): Promise<void> }[] = [];
   const closeOpened = async () => {
     for (const part of opened.splice(0).reverse()) await part.close();
   };
   try {
+    // First, so that a server that is away is known before a model is compiled for minutes.
+    const backplane = await open(config, logger);
+    opened.push(backplane);
+    const { folder, manifest } = await prepareModel({
+      entry,
+      catalogueFile: config.modelsFile,
+      cacheDir: config.cacheDir,
+      hubUrl: config.hubUrl,
+      hubToken: config.hubToken,
+      python: config.python,
+      signal,
+    });
     const settings = engineSettings({ folder, manifest, entry, config });
     const starting = startEngineThread(settings, { signal, script: engineScript });
     // Before anything else can fail: a thread that comes up after that is closed too.
     opened.push({ close: () => starting.then((thread) => thread.close()).catch(() => {}) });
     const [tokenizer, engine] = await Promise.all([Tokenizer.load(folder), starting]);
-    const backplane = await open(config, logger);
-    opened.push(backplane);
     signal.throwIfAborted();
     const worker = await createWorker({
       id: randomUUID(),

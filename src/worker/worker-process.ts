@@ -19,7 +19,11 @@ export async function runWorkerProcess(options: {
 }): Promise<void> {
   const { modelId, logger } = options;
   const shutdown = new Shutdown({ logger, deadlineMs: exitDeadlineMs });
-  const worker = await startWorker({ ...options, signal: shutdown.signal });
+  const worker = await startWorker({ ...options, signal: shutdown.signal }).catch((error: unknown) => {
+    if (!shutdown.signal.aborted) throw error;
+  });
+  // Told to leave before it was there; the exit is under way.
+  if (worker === undefined) return;
   shutdown.add('the worker', () => worker.close({ drainMs }));
   void worker.failed.then((error) => shutdown.begin(`the engine failed: ${error.message}`, 1));
   process.send?.({ type: 'ready' });

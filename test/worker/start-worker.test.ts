@@ -126,9 +126,13 @@ describeBackplanes('a worker with its engine', (kit) => {
 });
 
 /** The built worker, forked as its supervisor does. */
-function forkWorker(model: string, settings: BackplaneSettings): ChildProcess {
+function forkWorker(
+  model: string,
+  settings: BackplaneSettings,
+  variables: Record<string, string> = {},
+): ChildProcess {
   const child = fork(join(root, 'dist/worker/main.js'), ['--model', model], {
-    env: { PATH: process.env.PATH, ...environment({ settings }) },
+    env: { PATH: process.env.PATH, ...environment({ settings }), ...variables },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -136,14 +140,20 @@ function forkWorker(model: string, settings: BackplaneSettings): ChildProcess {
 }
 
 test.each([
-  ['a model that is not in the catalogue', 'nothing', /nothing is not in .*models\.json, which lists/],
-  ['a server that is away', chatModel, /DATABASE_URL: 127\.0\.0\.1:1 cannot be reached/],
-])('the worker process says what is wrong and exits with code 1: %s', async (_what, model, message) => {
-  const child = forkWorker(model, { databaseUrl: 'postgresql://127.0.0.1:1/none', redisUrl: undefined });
-  const [[code], output] = await Promise.all([once(child, 'exit'), text(child.stderr!)]);
-  expect(output).toMatch(message);
-  expect(code).toBe(1);
-});
+  ['a model that is not in the catalogue', 'nothing', {}, /nothing is not in .*models\.json, which lists/],
+  ['a server that is away', chatModel, {}, /DATABASE_URL: 127\.0\.0\.1:1 cannot be reached/],
+  ['no server', chatModel, { DATABASE_URL: '' }, /needs REDIS_URL or DATABASE_URL/],
+  ['a wrong variable', chatModel, { HEADRACE_LOCK_SECONDS: 'x' }, /HEADRACE_LOCK_SECONDS/],
+])(
+  'the worker process says what is wrong and exits with code 1: %s',
+  async (_what, model, variables, message) => {
+    const away = { databaseUrl: 'postgresql://127.0.0.1:1/none', redisUrl: undefined };
+    const child = forkWorker(model, away, variables);
+    const [[code], output] = await Promise.all([once(child, 'exit'), text(child.stderr!)]);
+    expect(output).toMatch(message);
+    expect(code).toBe(1);
+  },
+);
 
 describeBackplanes('the worker process', (kit) => {
   test('tells its parent that it is ready, and leaves on SIGTERM with code 0', async () => {
