@@ -1,8 +1,6 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
-import { z } from 'zod';
 import { loadConfig } from '../platform/config.js';
-import { packagePath } from '../platform/package-root.js';
+import { packageVersion } from '../platform/package-version.js';
 import { createActions } from './actions.js';
 import { runCommandLine } from './command-line.js';
 
@@ -17,12 +15,15 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-process.exitCode = await runCommandLine(process.argv.slice(2), {
+const exitCode = await runCommandLine(process.argv.slice(2), {
   actions: createActions({ terminal, loadConfig }),
   terminal,
   version: packageVersion(),
   isDebug,
 });
+await new Promise((written) => process.stdout.write('', written));
+// Prisma's engine, for one, leaves a timer of ten seconds behind.
+process.exit(exitCode);
 
 /** Variables of .env in the working folder; those that are set already win. */
 function loadEnvironmentFile(): void {
@@ -34,11 +35,6 @@ function loadEnvironmentFile(): void {
     process.stderr.write(`headrace: .env cannot be read: ${message}\n`);
     process.exit(1);
   }
-}
-
-function packageVersion(): string {
-  const manifest = readFileSync(packagePath('package.json'), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(manifest)).version;
 }
 
 /** Asked when something has failed, which may have been the configuration itself. */

@@ -9,8 +9,8 @@ export interface Progress {
   end(): void;
 }
 
-export function createProgress({ stdout }: Terminal): Progress {
-  return stdout.isTTY ? new BarProgress(stdout) : new LineProgress(stdout);
+export function createProgress({ stderr }: Terminal): Progress {
+  return stderr.isTTY ? new BarProgress(stderr) : new LineProgress(stderr);
 }
 
 class BarProgress implements Progress {

@@ -9,6 +9,7 @@ export interface ChildSpecification {
   /** The JavaScript file it runs. */
   readonly entry: string;
   readonly args: readonly string[];
+  /** Variables beside those of this process. */
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -33,7 +34,11 @@ export class SupervisedChild {
   /** `onLine` receives what the child writes to standard error. */
   constructor({ name, entry, args, env }: ChildSpecification, onLine: (line: string) => void) {
     // A session of its own: Ctrl-C in a terminal reaches only the parent, which ends everything in order.
-    const child = fork(entry, args, { env, stdio: ['ignore', 'inherit', 'pipe', 'ipc'], detached: true });
+    const child = fork(entry, args, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      detached: true,
+    });
     this.#process = child;
 
     let lastLine = '';

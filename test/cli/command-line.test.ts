@@ -27,7 +27,7 @@ async function run(
     version: '1.2.3',
     isDebug: () => isDebug,
   });
-  return { exitCode, calls, output: terminal.output, errors: String(terminal.stderr.read() ?? '') };
+  return { exitCode, calls, output: terminal.output, errors: terminal.errors };
 }
 
 describe('the command line', () => {
@@ -107,10 +107,6 @@ describe('the command line', () => {
       ['models', 'compile', 'a', 'b'],
       ['compileModels', ['a', 'b'], { json: false }],
     ],
-    [
-      ['model', 'check', 'folder', '--cases', 'c.json', '--weights', 'int8'],
-      ['checkModel', 'folder', { cases: 'c.json', weights: 'int8' }],
-    ],
   ])('%j is understood', async (line, [name, ...args]) => {
     const { exitCode, calls } = await run(line);
 
@@ -134,7 +130,6 @@ describe('the command line', () => {
     ['an empty number', ['chat', 'Hello', '--temperature', '']],
     ['a URL of another kind', ['chat', 'Hello', '--url', 'localhost:8700']],
     ['a duration without unit', ['keys', 'create', '--expires-in', '90']],
-    ['a weights format that does not exist', ['model', 'check', 'f', '--cases', 'c', '--weights', 'int3']],
     ['a group without its command', ['keys']],
     ['an unknown command of a group', ['models', 'dance']],
   ])('%s gives usage on standard error and exit code 2', async (_, line) => {
@@ -186,7 +181,7 @@ describe('the command line', () => {
   it('a negative result speaks for itself and exits with 1', async () => {
     const failure = new NegativeResult();
 
-    expect(await run(['model', 'check', 'f', '--cases', 'c'], { failure })).toMatchObject({
+    expect(await run(['migrate'], { failure })).toMatchObject({
       errors: '',
       exitCode: 1,
     });

@@ -10,7 +10,7 @@ describe('progress outside of a terminal', () => {
     for (let percent = 0; percent <= 100; percent += 1) progress.update('a-model: compiling', percent / 100);
     progress.end();
 
-    expect(terminal.output.split('\n')).toEqual([
+    expect(terminal.errors.split('\n')).toEqual([
       'a-model: compiling  0%',
       'a-model: compiling  25%',
       'a-model: compiling  50%',
@@ -27,7 +27,7 @@ describe('progress outside of a terminal', () => {
     progress.update('one', 0.5);
     progress.update('two', 0);
 
-    expect(terminal.output).toBe('one  50%\ntwo  0%\n');
+    expect(terminal.errors).toBe('one  50%\ntwo  0%\n');
   });
 });
 
@@ -40,7 +40,7 @@ describe('progress on a terminal', () => {
     progress.update('a-model: compiling', 1);
     progress.end();
 
-    const { output } = terminal;
+    const { errors: output } = terminal;
     expect(output).toContain('a-model: compiling  █');
     expect(output).toContain('100%');
     expect(output.lastIndexOf('\u001b[?25h')).toBeGreaterThan(output.lastIndexOf('\u001b[?25l'));

@@ -53,7 +53,7 @@ async function start(script: string, env: NodeJS.ProcessEnv = {}): Promise<void>
     name: 'the child',
     entry,
     args: ['--model', 'a'],
-    env: { ...process.env, ...env },
+    env,
   });
 }
 

@@ -1,6 +1,6 @@
 import type { ChatRequest } from '../../contract/chat.js';
 import { type ServiceClient, ServiceClientError } from './service-client.js';
-import { printable, readText, type Terminal } from './terminal.js';
+import { printable, readInput, type Terminal } from './terminal.js';
 
 export interface ChatOptions {
   /** What the user says; `-` reads it from standard input. */
@@ -22,7 +22,7 @@ export async function chat(
   { client, terminal, signal }: { client: ServiceClient; terminal: Terminal; signal: AbortSignal },
 ): Promise<void> {
   const { stdin, stdout, stderr } = terminal;
-  const message = options.message === '-' ? await readText(stdin) : options.message;
+  const message = options.message === '-' ? await readInput(stdin, signal) : options.message;
   if (message.trim() === '') throw new ServiceClientError('There is no message to send: it is empty.');
 
   const model = options.model ?? (await client.models('chat', signal))[0]?.id;
@@ -38,30 +38,33 @@ export async function chat(
     seed: options.seed,
   };
 
-  const show = (text: string) => stdout.write(stdout.isTTY ? printable(text) : text);
-  let finishReason: string | null | undefined;
-  let last = '';
-  if (options.json || !options.stream) {
-    const response = await client.chat(request, signal);
-    if (options.json) {
-      stdout.write(`${JSON.stringify(response, null, 2)}\n`);
-      return;
-    }
-    const [choice] = response.choices;
-    finishReason = choice?.finish_reason;
-    last = choice?.message.content ?? '';
-    show(last);
-  } else {
-    for await (const { choices } of client.streamChat(request, signal)) {
-      for (const { delta, finish_reason } of choices) {
-        finishReason = finish_reason ?? finishReason;
-        if (!delta.content) continue;
-        last = delta.content;
-        show(last);
-      }
-    }
+  if (options.json) {
+    stdout.write(`${JSON.stringify(await client.chat(request, signal), null, 2)}\n`);
+    return;
   }
-  if (!last.endsWith('\n')) stdout.write('\n');
+  let finishReason: string | null | undefined;
+  let last = '\n';
+  const show = (text: string) => {
+    last = text;
+    stdout.write(stdout.isTTY ? printable(text) : text);
+  };
+  try {
+    if (options.stream) {
+      for await (const { choices } of client.streamChat(request, signal)) {
+        for (const { delta, finish_reason } of choices) {
+          finishReason = finish_reason ?? finishReason;
+          if (delta.content) show(delta.content);
+        }
+      }
+    } else {
+      const [choice] = (await client.chat(request, signal)).choices;
+      finishReason = choice?.finish_reason;
+      show(choice?.message.content ?? '');
+    }
+  } finally {
+    // What comes next, an error or a prompt, begins a line of its own.
+    if (!last.endsWith('\n')) stdout.write('\n');
+  }
   if (finishReason === 'length' && stderr.isTTY) {
     stderr.write('(the reply was cut off by the token limit; --max-tokens sets it)\n');
   }

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { type ServiceClient, ServiceClientError } from './service-client.js';
-import { type FormatTable, printable, readText, type Terminal } from './terminal.js';
+import { type FormatTable, printable, readInput, type Terminal } from './terminal.js';
 
 export interface RerankOptions {
   readonly query: string;
@@ -25,7 +25,7 @@ export async function rerank(
   context: { client: ServiceClient; terminal: Terminal; formatTable: FormatTable; signal: AbortSignal },
 ): Promise<void> {
   const { client, terminal, formatTable, signal } = context;
-  const lines = splitLines(await readDocuments(options.documents, terminal));
+  const lines = splitLines(await readDocuments(options.documents, { terminal, signal }));
   if (lines.length === 0) throw new ServiceClientError(`There are no documents in ${options.documents}.`);
 
   const model = options.model ?? (await client.models('reranker', signal))[0]?.id;
@@ -69,11 +69,15 @@ export async function rerank(
   terminal.stdout.write(`${table}\n`);
 }
 
-async function readDocuments(source: string, { stdin }: Terminal): Promise<string> {
-  if (source === '-') return await readText(stdin);
+async function readDocuments(
+  source: string,
+  { terminal, signal }: { terminal: Terminal; signal: AbortSignal },
+): Promise<string> {
+  if (source === '-') return await readInput(terminal.stdin, signal);
   try {
-    return await readText(createReadStream(source));
+    return await readInput(createReadStream(source), signal);
   } catch (error) {
+    signal.throwIfAborted();
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === 'ENOENT' ? 'there is no such file' : message;
     throw new ServiceClientError(`The documents in ${source} cannot be read: ${reason}.`, { cause: error });

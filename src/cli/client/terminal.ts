@@ -1,4 +1,4 @@
-import type { Readable, Writable } from 'node:stream';
+import { addAbortSignal, type Readable, type Writable } from 'node:stream';
 
 /** Where a command reads and writes: the process's own streams, or a test's. */
 export interface Terminal {
@@ -16,6 +16,16 @@ export async function readText(stream: AsyncIterable<Uint8Array>): Promise<strin
   let text = '';
   for await (const chunk of stream) text += decoder.decode(chunk, { stream: true });
   return text + decoder.decode();
+}
+
+/** The same of a stream that nobody else reads, such as standard input; waiting for more ends with the signal. */
+export async function readInput(stream: Readable, signal: AbortSignal): Promise<string> {
+  try {
+    return await readText(addAbortSignal(signal, stream));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
 }
 
 /**

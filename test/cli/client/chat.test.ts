@@ -146,6 +146,20 @@ describe('headrace chat', () => {
     expect(service.received[0]!.body).toMatchObject({ messages: [{ content: 'Piped ü\n' }] });
   });
 
+  it('is interrupted while it waits for standard input', async () => {
+    const controller = new AbortController();
+    const terminal = new TestTerminal({ input: null });
+
+    const asked = ask(
+      { url: 'http://127.0.0.1:9' },
+      { message: '-' },
+      { terminal, signal: controller.signal },
+    );
+    controller.abort(new Error('Ctrl-C'));
+
+    await expect(asked).rejects.toThrow('Ctrl-C');
+  });
+
   it('sends no empty message', async () => {
     await expect(ask({ url: 'http://127.0.0.1:9' }, { message: ' ' })).rejects.toThrow('it is empty');
   });
@@ -218,7 +232,9 @@ describe('a client that is refused', () => {
       [completions]: pieces([event({ role: 'assistant', content: 'Good' }), error]),
     });
 
-    await expect(ask(service)).rejects.toThrow('Unknown error. (code 50500)');
+    const terminal = new TestTerminal();
+    await expect(ask(service, {}, { terminal })).rejects.toThrow('Unknown error. (code 50500)');
+    expect(terminal.output).toBe('Good\n');
   });
 
   it('tells a stream that was cut off from one that ended', async () => {

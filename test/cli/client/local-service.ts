@@ -82,19 +82,30 @@ export function models(...ids: string[]): Answer {
   return json({ object: 'list', data: ids.map((id) => ({ ...model, id })) });
 }
 
-/** A terminal that a test types into and reads from. */
+/** A terminal that a test reads from; `input` is what was typed, null when nothing ever will be. */
 export class TestTerminal implements Terminal {
   readonly stdin: PassThrough;
   readonly stdout: Terminal['stdout'];
-  readonly stderr = new PassThrough();
+  readonly stderr: Terminal['stderr'];
 
-  constructor({ input, isTTY, columns }: { input?: string; isTTY?: boolean; columns?: number } = {}) {
+  constructor({
+    input = '',
+    isTTY,
+    columns,
+  }: { input?: string | null; isTTY?: boolean; columns?: number } = {}) {
     this.stdin = new PassThrough();
-    this.stdin.end(input ?? '');
+    if (input !== null) this.stdin.end(input);
     this.stdout = Object.assign(new PassThrough(), { isTTY, columns });
+    this.stderr = Object.assign(new PassThrough(), { isTTY });
   }
 
+  /** What was written to standard output since it was last asked for. */
   get output(): string {
     return String((this.stdout as PassThrough).read() ?? '');
+  }
+
+  /** The same of standard error. */
+  get errors(): string {
+    return String((this.stderr as PassThrough).read() ?? '');
   }
 }
