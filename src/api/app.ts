@@ -9,6 +9,7 @@ import { Admission } from './admit.js';
 import type { ApiDatabase } from './api-database.js';
 import { Authenticator } from './authenticate.js';
 import { answerBrokenRequest } from './broken-request.js';
+import { Connections } from './connections.js';
 import { drainOnClose } from './drain.js';
 import { explain, handleErrors, sendError } from './errors.js';
 import { addGate } from './gate.js';
@@ -83,8 +84,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const routes = new RouteTable(app);
   handleErrors(app);
   acceptJsonOnly(app);
-  followRequests(app, metrics);
-  drainOnClose(app, { replies, ledger, drainMs: timing?.drainMs });
+  const connections = new Connections(app);
+  followRequests(app, { connections, metrics });
+  drainOnClose(app, { connections, replies, ledger, drainMs: timing?.drainMs });
   addGate(app, { authenticator: new Authenticator({ keys: database.keys, logger }), routes });
 
   const services = { apiId, catalogue, backplane, replies, ledger, metrics, requestTimeoutMs };

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '../contract/errors.js';
+import type { Connections } from './connections.js';
 import type { Replies } from './replies.js';
 import type { UsageLedger } from './usage-ledger.js';
 
@@ -18,9 +19,9 @@ const sweepMs = 50;
  */
 export function drainOnClose(
   app: FastifyInstance,
-  options: { replies: Replies; ledger: UsageLedger; drainMs?: number },
+  options: { connections: Connections; replies: Replies; ledger: UsageLedger; drainMs?: number },
 ): void {
-  const { replies, ledger, drainMs = 30_000 } = options;
+  const { connections, replies, ledger, drainMs = 30_000 } = options;
   const timers: NodeJS.Timeout[] = [];
   let stopping: ServiceError | undefined;
 
@@ -31,7 +32,7 @@ export function drainOnClose(
     const refusal = new ServiceError('overloaded', 'The service is stopping. Please try again.');
     stopping = refusal;
     timers.push(
-      setInterval(() => app.server.closeIdleConnections(), sweepMs),
+      setInterval(() => connections.closeIdle(), sweepMs),
       setTimeout(() => replies.dropAll(refusal), drainMs),
       setTimeout(() => app.server.closeAllConnections(), drainMs + lastWordMs),
     );

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from './authenticate.js';
-import { Disconnects } from './disconnect.js';
+import type { Connections } from './connections.js';
 import type { ApiMetrics } from './metrics.js';
 import { requestIdHeader } from './request-id.js';
 
@@ -23,8 +23,10 @@ declare module 'fastify' {
 export const clientGoneStatus = 499;
 
 /** Follows every request from its arrival to its end: its id, its connection, one count and one log line. */
-export function followRequests(app: FastifyInstance, metrics: ApiMetrics): void {
-  const disconnects = new Disconnects();
+export function followRequests(
+  app: FastifyInstance,
+  { connections, metrics }: { connections: Connections; metrics: ApiMetrics },
+): void {
   const finish = (request: FastifyRequest, { status, ms }: { status: number; ms: number }) => {
     const { operation = 'other' } = request.routeOptions.config;
     const { method, servedModel: model } = request;
@@ -38,7 +40,7 @@ export function followRequests(app: FastifyInstance, metrics: ApiMetrics): void 
   app.decorateRequest('servedModel', '');
   app.addHook('onRequest', async (request: FastifyRequest, response: FastifyReply) => {
     response.header(requestIdHeader, request.id);
-    request.disconnected = disconnects.watch(request, response);
+    request.disconnected = connections.watch(request, response);
     const gone = () => finish(request, { status: clientGoneStatus, ms: response.elapsedTime });
     request.disconnected.addEventListener('abort', gone, { once: true });
   });
