@@ -127,12 +127,15 @@ class Processes {
   /** Takes no longer than `leaveMs`. */
   async stop(): Promise<void> {
     const { supervisor } = this.#context;
-    // An API that could not be started has nothing to close.
-    const closeApi = this.#api?.then((api) => api.close()).catch(() => {});
-    await Promise.all([
-      Promise.race([closeApi, delay(leaveMs, undefined, { ref: false })]),
-      supervisor.stop({ graceMs: leaveMs }),
-    ]);
+    await Promise.all([this.#closeApi(), supervisor.stop({ graceMs: leaveMs })]);
+  }
+
+  async #closeApi(): Promise<void> {
+    // One that could not be started has nothing to close.
+    const api = await this.#api?.catch(() => undefined);
+    const late = delay(leaveMs, 'late', { ref: false });
+    if ((await Promise.race([api?.close(), late])) !== 'late') return;
+    this.#context.logger.warn(`the API did not close within ${leaveMs / 1000} s`);
   }
 }
 

@@ -67,12 +67,20 @@ export class SupervisedChild {
     });
   }
 
-  /** Asks the process to exit, and kills it when it has not after `graceMs`. */
-  async stop(graceMs: number): Promise<void> {
+  /**
+   * Asks the process to exit, and kills it when it has not after `graceMs`.
+   * @returns Whether it did as it was asked.
+   */
+  async stop(graceMs: number): Promise<boolean> {
+    let obeyed = true;
     this.#process.kill('SIGTERM');
-    const deadline = setTimeout(() => this.kill(), graceMs);
+    const deadline = setTimeout(() => {
+      obeyed = false;
+      this.kill();
+    }, graceMs);
     await this.exited;
     clearTimeout(deadline);
+    return obeyed;
   }
 
   kill(): void {

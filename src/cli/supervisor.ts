@@ -48,7 +48,13 @@ export class Supervisor {
   /** Asks every child to exit and kills those that have not after `graceMs`. */
   async stop({ graceMs }: { graceMs: number }): Promise<void> {
     this.#forgetRestarts();
-    await Promise.all([...this.#children].map(({ process }) => process.stop(graceMs)));
+    const { logger } = this.#options;
+    await Promise.all(
+      [...this.#children].map(async ({ specification, process }) => {
+        if (await process.stop(graceMs)) return;
+        logger.warn(`${specification.name} did not stop within ${graceMs / 1000} s and was killed`);
+      }),
+    );
   }
 
   /** Kills every child without asking. */

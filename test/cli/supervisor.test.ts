@@ -155,6 +155,7 @@ describe('Supervisor', () => {
     await supervisor.stop({ graceMs: 10 });
 
     expect(isRunning(pid)).toBe(false);
+    expect(await nextMessage()).toBe('the child did not stop within 0.01 s and was killed');
   });
 
   it('starts nothing again once it was stopped', async () => {
