@@ -33,14 +33,15 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
   const data = await ExternalData.create(join(folder, compiledFiles.weights));
   try {
     const graph = new Graph(data, compiledFiles.weights);
+    const projection = projections[weights];
     const common = {
-      checkpoint,
-      projection: projections[weights],
+      projection,
       onProgress: options.onProgress ?? (() => {}),
       signal: options.signal ?? new AbortController().signal,
     };
-    if (config.kind === 'decoder') await buildDecoderGraph(graph, { ...common, config });
-    else await buildEncoderGraph(graph, { ...common, config });
+    if (config.kind === 'decoder')
+      await buildDecoderGraph(graph, { ...common, ...projection.prepare({ config, tensors: checkpoint }) });
+    else await buildEncoderGraph(graph, { ...common, config, tensors: checkpoint });
     await writeFile(join(folder, compiledFiles.graph), graph.encode());
   } finally {
     await data.close();

@@ -1,11 +1,11 @@
-import type { Checkpoint, DecoderConfig } from './checkpoint.js';
+import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, ints, type Value } from './graph.js';
-import { type LinearLayerParts, readLinear } from './linear-layer.js';
+import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
 import type { Projection, Rows } from './projection.js';
 import { rotaryCaches } from './rotary.js';
 
 export interface DecoderGraphOptions {
-  readonly checkpoint: Checkpoint;
+  readonly tensors: Tensors;
   readonly config: DecoderConfig;
   readonly projection: Projection;
   /** Called after each layer with the share of the work that is done, 0..1. */
@@ -85,10 +85,10 @@ interface Build extends DecoderGraphOptions {
 
 async function embed(
   graph: Graph,
-  { checkpoint, config }: DecoderGraphOptions,
+  { tensors, config }: DecoderGraphOptions,
 ): Promise<{ table: Value; ids: Value; rows: Value }> {
   const shape = [config.vocabularySize, config.hiddenSize];
-  const table = await graph.weight('embeddings', shape, await checkpoint.read(embeddingTensor, shape));
+  const table = await graph.weight('embeddings', shape, await tensors.read(embeddingTensor, shape));
   const ids = graph.input('input_ids', 'int64', ['B', 'S']);
   const embedded = graph.node('Gather', [table, ids]);
   return { table, ids, rows: graph.node('Reshape', [embedded, graph.shape(-1, config.hiddenSize)]) };
@@ -160,12 +160,12 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
 
 /** RMS norm of the stream: the normalized rows, and the stream with its update summed in. */
 async function addNorm(
-  { graph, checkpoint, config }: Build,
+  { graph, tensors, config }: Build,
   tensor: string,
   { residual, update }: Stream,
 ): Promise<{ normed: Value; residual: Value }> {
   const shape = [config.hiddenSize];
-  const weight = await graph.weight(tensor, shape, await checkpoint.read(`${tensor}.weight`, shape));
+  const weight = await graph.weight(tensor, shape, await tensors.read(`${tensor}.weight`, shape));
   const epsilon = float(config.normEpsilon);
   if (update === undefined) {
     const normed = graph.node('SimplifiedLayerNormalization', [residual, weight], { axis: int(-1), epsilon });
@@ -239,11 +239,11 @@ async function addAttention(build: Build, layer: number, rows: Value): Promise<V
 
 /** Rotary positions on [B, n, S, headSize], after the norm of each head where the model has one. */
 async function addRotary(build: Build, norm: string, states: Value): Promise<Value> {
-  const { graph, checkpoint, config, shared } = build;
+  const { graph, tensors, config, shared } = build;
   let normed = states;
   if (config.queryKeyNorm) {
     const shape = [config.headSize];
-    const weight = await graph.weight(norm, shape, await checkpoint.read(`${norm}.weight`, shape));
+    const weight = await graph.weight(norm, shape, await tensors.read(`${norm}.weight`, shape));
     normed = graph.node('SimplifiedLayerNormalization', [states, weight], {
       axis: int(-1),
       epsilon: float(config.normEpsilon),
@@ -279,15 +279,16 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
       name: `${prefix}.down`,
       inputs: intermediateSize,
       parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
+      spiky: true,
     },
   );
 }
 
 async function addHead(build: Build, stream: Stream): Promise<void> {
-  const { graph, checkpoint, config, table, shared } = build;
+  const { graph, tensors, config, table, shared } = build;
   const { hiddenSize: inputs, vocabularySize: outputs } = config;
   const { normed } = await addNorm(build, 'model.norm', stream);
-  const weight = await checkpoint.read(config.tiedEmbeddings ? embeddingTensor : 'lm_head.weight', [
+  const weight = await tensors.read(config.tiedEmbeddings ? embeddingTensor : 'lm_head.weight', [
     outputs,
     inputs,
   ]);
@@ -301,7 +302,7 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
 }
 
 async function project(build: Build, rows: Rows, layer: LinearLayerParts): Promise<Value> {
-  return build.projection.project(build.graph, rows, await readLinear(build.checkpoint, layer));
+  return build.projection.project(build.graph, rows, await readLinear(build.tensors, layer));
 }
 
 const embeddingTensor = 'model.embed_tokens.weight';

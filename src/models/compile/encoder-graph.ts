@@ -1,11 +1,11 @@
-import type { Checkpoint, EncoderConfig } from './checkpoint.js';
+import type { EncoderConfig } from './checkpoint.js';
 import { float32Projection } from './float32-projection.js';
 import { absent, float, type Graph, int, type Value } from './graph.js';
-import { type LinearLayerParts, readLinear } from './linear-layer.js';
+import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
 import type { Projection, Rows } from './projection.js';
 
 export interface EncoderGraphOptions {
-  readonly checkpoint: Checkpoint;
+  readonly tensors: Tensors;
   readonly config: EncoderConfig;
   readonly projection: Projection;
   /** Called after each layer with the share of the work that is done, 0..1. */
@@ -79,10 +79,10 @@ interface Build extends EncoderGraphOptions {
  * @returns [R = B * S, hiddenSize], one row per token
  */
 async function addEmbeddings(build: Build, ids: Value): Promise<Value> {
-  const { graph, checkpoint, config } = build;
+  const { graph, tensors, config } = build;
   const width = config.hiddenSize;
   const read = (kind: string, rows: number) =>
-    checkpoint.read(`embeddings.${kind}_embeddings.weight`, [rows, width]);
+    tensors.read(`embeddings.${kind}_embeddings.weight`, [rows, width]);
 
   const words = await graph.weight(
     'words',
@@ -160,14 +160,10 @@ async function addAttention(build: Build, prefix: string, layer: number, rows: V
 
 /** Layer norm of the sum of two values. */
 async function addNorm(build: Build, tensor: string, [update, residual]: [Value, Value]): Promise<Value> {
-  const { graph, checkpoint, config } = build;
+  const { graph, tensors, config } = build;
   const shape = [config.hiddenSize];
-  const weight = await graph.weight(
-    `${tensor}.weight`,
-    shape,
-    await checkpoint.read(`${tensor}.weight`, shape),
-  );
-  const bias = await graph.weight(`${tensor}.bias`, shape, await checkpoint.read(`${tensor}.bias`, shape));
+  const weight = await graph.weight(`${tensor}.weight`, shape, await tensors.read(`${tensor}.weight`, shape));
+  const bias = await graph.weight(`${tensor}.bias`, shape, await tensors.read(`${tensor}.bias`, shape));
   return graph.node('com.microsoft.SkipLayerNormalization', [update, residual, weight, bias], {
     epsilon: float(config.normEpsilon),
   });
@@ -180,11 +176,11 @@ async function addNorm(build: Build, tensor: string, [update, residual]: [Value,
  * @returns [B, 1]
  */
 async function addClassifier(build: Build, states: Value): Promise<Value> {
-  const { graph, checkpoint, config } = build;
+  const { graph, tensors, config } = build;
   const bert = config.architecture === 'bert';
   const inputs = config.hiddenSize;
   const first = graph.node('Gather', [states, graph.integer(0)], { axis: int(1) });
-  const dense = await readLinear(checkpoint, {
+  const dense = await readLinear(tensors, {
     name: 'pooler',
     inputs,
     parts: [{ tensor: bert ? `pooler.dense` : 'classifier.dense', outputs: inputs }],
@@ -193,7 +189,7 @@ async function addClassifier(build: Build, states: Value): Promise<Value> {
   const count = graph.node('Shape', [first], { end: int(1) });
   const hidden = await float32Projection.project(graph, { value: first, count }, dense);
   const pooled = graph.node('Tanh', [hidden]);
-  const classifier = await readLinear(checkpoint, {
+  const classifier = await readLinear(tensors, {
     name: 'classifier',
     inputs,
     parts: [{ tensor: bert ? 'classifier' : 'classifier.out_proj', outputs: 1 }],
@@ -220,5 +216,5 @@ function addMeanPooling(graph: Graph, states: Value, mask: Value): Value {
 
 async function project(build: Build, value: Value, layer: LinearLayerParts): Promise<Value> {
   const rows: Rows = { value, count: build.rowCount };
-  return build.projection.project(build.graph, rows, await readLinear(build.checkpoint, layer));
+  return build.projection.project(build.graph, rows, await readLinear(build.tensors, layer));
 }

@@ -128,6 +128,12 @@ export class Graph {
     return name;
   }
 
+  /** A weight that several parts of the graph want: `make` is called for the first, the others share it. */
+  async sharedWeight(name: string, dims: readonly number[], make: () => TensorData): Promise<Value> {
+    if (!this.#sharedValues.has(name)) this.#sharedValues.set(name, await this.weight(name, dims, make()));
+    return name;
+  }
+
   /** The graph's file. Nodes that contribute to no output are left out of it. */
   encode(): Uint8Array {
     const used = new Set(this.#outputNames.keys());

@@ -2,6 +2,8 @@ import { type Graph, int, type Value } from './graph.js';
 import type { LinearLayer } from './linear-layer.js';
 import type { Projection, Rows } from './projection.js';
 import { quantizeChannels } from './quantize.js';
+import { rotateStream } from './rotated-decoder.js';
+import { Rotation } from './rotation.js';
 
 /** What stands for 0 in the activations: the processor's integer products take unsigned times signed bytes. */
 const zeroPoint = 128;
@@ -11,10 +13,12 @@ const zeroPoint = 128;
  * largest magnitude, so its result is the same whatever else is in the batch. Biases stay in float32.
  */
 export const int8Projection: Projection = {
+  prepare: rotateStream,
+
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {
     const { name, outputs, inputs, weight, bias } = layer;
+    const { integers, scale } = quantizeRows(graph, layer.spiky ? await spread(graph, rows, layer) : rows);
     const { values, scales } = quantizeChannels(weight, outputs, inputs);
-    const { integers, scale } = quantizeRows(graph, rows);
     // The operator takes one scale for all activations: the rows' own are multiplied in after it.
     const product = graph.node('com.microsoft.MatMulIntegerToFloat', [
       integers,
@@ -27,6 +31,27 @@ export const int8Projection: Projection = {
     return bias ? graph.node('Add', [scaled, await graph.weight(`${name}.bias`, [outputs], bias)]) : scaled;
   },
 };
+
+/** How many inputs are mixed to spread a spike: more cost time, and gain little. */
+const spreadSize = 64;
+
+/**
+ * Rotates rows and weights alike, `spreadSize` inputs at a time, so that their products stay the same and a spike,
+ * which would leave the rest of its row a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4).
+ * @returns the rotated rows; the layer's weights are rotated in place
+ */
+async function spread(graph: Graph, { value, count }: Rows, { inputs, weight }: LinearLayer): Promise<Rows> {
+  const size = Math.min(spreadSize, inputs & -inputs);
+  const rotation = new Rotation(size);
+  rotation.apply(weight);
+  const matrix = await graph.sharedWeight(`spread.${size}`, [size, size], () => {
+    const identity = Float32Array.from({ length: size * size }, (_, at) => (at % (size + 1) === 0 ? 1 : 0));
+    rotation.apply(identity);
+    return identity;
+  });
+  const rotated = graph.node('MatMul', [graph.node('Reshape', [value, graph.shape(-1, size)]), matrix]);
+  return { value: graph.node('Reshape', [rotated, graph.shape(-1, inputs)]), count };
+}
 
 /**
  * Rounds each row to 8 bits. A row of zeros has scale 0, and 0 times whatever it is rounded to is right.

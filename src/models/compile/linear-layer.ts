@@ -1,6 +1,9 @@
 import type { Checkpoint } from './checkpoint.js';
 import type { Value } from './graph.js';
 
+/** Where weights come from: a checkpoint, or one that is seen differently. */
+export type Tensors = Pick<Checkpoint, 'read'>;
+
 /** A linear layer as it is published: `weight` is [outputs, inputs] row-major, `bias` [outputs]. */
 export interface LinearLayer {
   /** What its weights are called in the graph. */
@@ -11,6 +14,8 @@ export interface LinearLayer {
   readonly bias?: Float32Array;
   /** The same weight as a float32 value that is in the graph already. */
   readonly stored?: Value;
+  /** Whether single inputs are far larger than the rest on some tokens, as products of two activations are. */
+  readonly spiky?: boolean;
 }
 
 /** Linear layers that share their input, as the checkpoint has them. */
@@ -22,22 +27,23 @@ export interface LinearLayerParts {
   readonly parts: ReadonlyArray<{ readonly tensor: string; readonly outputs: number }>;
   /** Whether they have biases; they have none when left out. */
   readonly bias?: boolean;
+  readonly spiky?: boolean;
 }
 
 /**
  * Reads linear layers and stacks their outputs into one, in the order of `parts`.
  * @throws CheckpointError naming a tensor that is missing or misshapen
  */
-export async function readLinear(checkpoint: Checkpoint, options: LinearLayerParts): Promise<LinearLayer> {
-  const { name, inputs, parts } = options;
+export async function readLinear(tensors: Tensors, options: LinearLayerParts): Promise<LinearLayer> {
+  const { name, inputs, parts, spiky = false } = options;
   const outputs = parts.reduce((sum, part) => sum + part.outputs, 0);
   const weights: Float32Array[] = [];
   const biases: Float32Array[] = [];
   for (const part of parts) {
-    weights.push(await checkpoint.read(`${part.tensor}.weight`, [part.outputs, inputs]));
-    if (options.bias) biases.push(await checkpoint.read(`${part.tensor}.bias`, [part.outputs]));
+    weights.push(await tensors.read(`${part.tensor}.weight`, [part.outputs, inputs]));
+    if (options.bias) biases.push(await tensors.read(`${part.tensor}.bias`, [part.outputs]));
   }
-  const layer = { name, outputs, inputs, weight: concatenate(weights) };
+  const layer = { name, outputs, inputs, weight: concatenate(weights), spiky };
   return options.bias ? { ...layer, bias: concatenate(biases) } : layer;
 }
 

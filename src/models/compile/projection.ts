@@ -1,5 +1,6 @@
 import type { Graph, Value } from './graph.js';
 import type { LinearLayer } from './linear-layer.js';
+import type { DecoderSource } from './rotated-decoder.js';
 
 /** Rows of activations, one per token. */
 export interface Rows {
@@ -11,6 +12,8 @@ export interface Rows {
 
 /** How linear layers are stored and multiplied. */
 export interface Projection {
+  /** Rewrites a decoder so that it computes the same and takes less harm from the format. */
+  prepare(decoder: DecoderSource): DecoderSource;
   /**
    * Adds `rows` x weight^T + bias to the graph and stores the layer's weights.
    * @param rows of width `layer.inputs`
