@@ -93,7 +93,8 @@ async function runProcesses(
     announce(terminal, { url: localUrl({ host: config.host, port }), keyPath, catalogue });
     await abortable(new Promise<never>(() => {}), signal);
   } finally {
-    if (signal.aborted) terminal.stdout.write('Stopping…\n');
+    // Behind the ^C that a terminal shows.
+    if (signal.aborted) terminal.stdout.write(`${terminal.stdout.isTTY ? '\n' : ''}Stopping…\n`);
     await processes.stop();
   }
 }
