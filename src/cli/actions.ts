@@ -1,9 +1,11 @@
+import { availableParallelism } from 'node:os';
 import type { Config } from '../platform/config.js';
 import type { Database } from '../platform/database/database.js';
 import { developmentKeyPath } from '../platform/development-key.js';
 import { createLogger } from '../platform/logger.js';
 import { ServiceClient } from './client/service-client.js';
 import type { Terminal } from './client/terminal.js';
+import { NegativeResult } from './command-line.js';
 import { interruptible } from './interruption.js';
 import type { Actions, ServiceOptions } from './program.js';
 import { findService } from './service-address.js';
@@ -99,6 +101,14 @@ export function createActions({
       await interruptible((signal) =>
         runCompileModels(ids, { config: loadConfig(), terminal, json, signal }),
       );
+    },
+    checkModel: async (source, { cases, weights }) => {
+      const { modelCheck } = await import('./commands/model-check.js');
+      const options = { source, cases, weights, threads: availableParallelism() };
+      const exitCode = await interruptible((signal) =>
+        modelCheck(options, { stdout: terminal.stdout, signal }),
+      );
+      if (exitCode !== 0) throw new NegativeResult();
     },
   };
 }

@@ -1,4 +1,5 @@
-import { Command, type OutputConfiguration } from 'commander';
+import { Command, Option, type OutputConfiguration } from 'commander';
+import { weightFormats } from '../models/manifest.js';
 import { decimal, duration, integer, serviceUrl } from './option-values.js';
 
 /** Where client commands send requests; the local service with its development key when left out. */
@@ -33,6 +34,11 @@ export interface KeyArguments {
   readonly json: boolean;
 }
 
+export interface CheckArguments {
+  readonly cases: string;
+  readonly weights: (typeof weightFormats)[number];
+}
+
 /** What each command does. */
 export interface Actions {
   serve(): Promise<void>;
@@ -47,6 +53,7 @@ export interface Actions {
   listModels(options: { json: boolean }): Promise<void>;
   pullModels(ids: string[], options: { json: boolean }): Promise<void>;
   compileModels(ids: string[], options: { json: boolean }): Promise<void>;
+  checkModel(source: string, options: CheckArguments): Promise<void>;
 }
 
 /** The grammar of the command line. Commands end in `actions`; whoever parses catches commander's errors. */
@@ -82,6 +89,17 @@ export function buildProgram(
   addClientCommands(program, actions);
   addKeyCommands(program.command('keys').description('API keys'), actions);
   addModelsCommands(program.command('models').description('the models of the catalogue'), actions);
+  program
+    .command('model')
+    .description('one model')
+    .command('check')
+    .description('compile a model and compare it with reference cases; exit code 1 when it differs')
+    .argument('<source>', 'a folder in Hugging Face layout, or a .gguf file')
+    .requiredOption('--cases <file>', 'the reference cases, JSON')
+    .addOption(
+      new Option('--weights <format>', 'how weights are stored').choices(weightFormats).default('float32'),
+    )
+    .action((source, options) => actions.checkModel(source, options));
   return program;
 }
 

@@ -107,6 +107,10 @@ describe('the command line', () => {
       ['models', 'compile', 'a', 'b'],
       ['compileModels', ['a', 'b'], { json: false }],
     ],
+    [
+      ['model', 'check', 'folder', '--cases', 'c.json', '--weights', 'int8'],
+      ['checkModel', 'folder', { cases: 'c.json', weights: 'int8' }],
+    ],
   ])('%j is understood', async (line, [name, ...args]) => {
     const { exitCode, calls } = await run(line);
 
@@ -130,6 +134,7 @@ describe('the command line', () => {
     ['an empty number', ['chat', 'Hello', '--temperature', '']],
     ['a URL of another kind', ['chat', 'Hello', '--url', 'localhost:8700']],
     ['a duration without unit', ['keys', 'create', '--expires-in', '90']],
+    ['a weights format that does not exist', ['model', 'check', 'f', '--cases', 'c', '--weights', 'int3']],
     ['a group without its command', ['keys']],
     ['an unknown command of a group', ['models', 'dance']],
   ])('%s gives usage on standard error and exit code 2', async (_, line) => {
@@ -181,7 +186,7 @@ describe('the command line', () => {
   it('a negative result speaks for itself and exits with 1', async () => {
     const failure = new NegativeResult();
 
-    expect(await run(['migrate'], { failure })).toMatchObject({
+    expect(await run(['model', 'check', 'f', '--cases', 'c'], { failure })).toMatchObject({
       errors: '',
       exitCode: 1,
     });

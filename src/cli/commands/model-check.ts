@@ -41,8 +41,8 @@ export async function modelCheck(
   const reference = await readReferenceCases(options.cases);
   const folder = await mkdtemp(join(tmpdir(), 'headrace-check-'));
   try {
-    const manifest = await compile(options, folder, signal);
-    const results = await runCases({ folder, manifest, reference, options });
+    const manifest = await compile(options, reference, folder, signal);
+    const results = await runCases(options, reference, folder, manifest);
     const largest = results.reduce((most, { largest_error }) => Math.max(most, largest_error), 0);
     const isExact =
       largest <= tolerance && results.every((result) => !('greedy_equal' in result) || result.greedy_equal);
@@ -64,48 +64,45 @@ export async function modelCheck(
 }
 
 async function compile(
-  { source, weights }: ModelCheckOptions,
+  { source, cases, weights }: ModelCheckOptions,
+  reference: ReferenceCases,
   folder: string,
   signal: AbortSignal | undefined,
 ): Promise<Manifest> {
   const checkpoint = await openCheckpoint(source);
   try {
+    const { config } = checkpoint;
+    const kind = config.kind === 'decoder' ? 'decoder' : config.scoring;
+    if (kind !== reference.kind) {
+      throw new Error(`${cases}: cases of a ${reference.kind}, but ${source} is a ${kind}`);
+    }
     return await compileModel({ checkpoint, weights, folder, ...(signal && { signal }) });
   } finally {
     await checkpoint.close();
   }
 }
 
-async function runCases({
-  folder,
-  manifest,
-  reference,
-  options,
-}: {
-  folder: string;
-  manifest: Manifest;
-  reference: ReferenceCases;
-  options: ModelCheckOptions;
-}): Promise<Array<DecoderResult | EncoderResult>> {
-  const kind = manifest.kind === 'decoder' ? 'decoder' : manifest.scoring;
-  if (kind !== reference.kind) {
-    throw new Error(`${options.cases}: cases of a ${reference.kind}, but ${options.source} is a ${kind}`);
-  }
-  const session = await OnnxSession.open(join(folder, compiledFiles.graph), { threads: options.threads });
+async function runCases(
+  { threads }: ModelCheckOptions,
+  reference: ReferenceCases,
+  folder: string,
+  manifest: Manifest,
+): Promise<Array<DecoderResult | EncoderResult>> {
+  const session = await OnnxSession.open(join(folder, compiledFiles.graph), { threads });
   try {
     if (manifest.kind === 'decoder') {
-      const cases = reference.kind === 'decoder' ? reference.cases : [];
-      return await checkDecoder(new OnnxDecoderRunner(session, manifest), manifest, cases);
+      if (reference.kind !== 'decoder') throw new Error('Cases of another kind. This is a bug.');
+      return await checkDecoder(new OnnxDecoderRunner(session, manifest), manifest, reference.cases);
     }
-    const tokenizer = await Tokenizer.load(folder);
-    const encoder = { runner: new OnnxEncoderRunner(session, manifest), manifest, tokenizer };
+    const runner = new OnnxEncoderRunner(session, manifest);
+    const encoder = { runner, manifest, tokenizer: await Tokenizer.load(folder) };
     switch (reference.kind) {
       case 'cross-encoder':
         return await checkCrossEncoder(encoder, reference.cases);
       case 'bi-encoder':
         return await checkBiEncoder(encoder, reference.cases);
       default:
-        return [];
+        throw new Error('Cases of another kind. This is a bug.');
     }
   } finally {
     await session.close();
