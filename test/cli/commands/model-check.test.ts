@@ -1,10 +1,9 @@
 import { readdir, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { modelCheck } from '../../../src/cli/commands/model-check.js';
 import type { WeightFormat } from '../../../src/models/manifest.js';
 import { temporaryFolder } from '../../models/temporary-folder.js';
@@ -126,8 +125,11 @@ test('cases of another kind of model are refused', async () => {
 });
 
 test('the compiled model does not outlive the check', async () => {
-  const before = await readdir(tmpdir());
+  const temporary = await temporaryFolder();
+  vi.stubEnv('TMPDIR', temporary);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
   await check(...folder('encoder/bert-bi-encoder'));
-  const left = (await readdir(tmpdir())).filter((name) => name.startsWith('headrace-check-'));
-  expect(left.filter((name) => !before.includes(name))).toEqual([]);
+  expect(await readdir(temporary)).toEqual([]);
 });
