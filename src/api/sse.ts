@@ -14,7 +14,6 @@ const eventHeaders = {
   'cache-control': 'no-cache',
   // nginx would otherwise gather the events into larger pieces.
   'x-accel-buffering': 'no',
-  connection: 'keep-alive',
 };
 
 /**
