@@ -100,6 +100,7 @@ export class FakeRun {
 /** Takes jobs from a model's queue as a worker does, and leaves what to answer to the test. */
 export class FakeWorker {
   readonly #runs: FakeRun[] = [];
+  readonly #releases: (() => void)[] = [];
   readonly #waiting: ((run: FakeRun) => void)[] = [];
   readonly #cancellations = new Map<string, () => void>();
   #consumer: JobConsumer | undefined;
@@ -115,6 +116,7 @@ export class FakeWorker {
       ({ payload }) =>
         new Promise<void>((release) => {
           const job = jobSchema.parse(payload);
+          worker.#releases.push(release);
           const cancelled = new Promise<void>((resolve) => worker.#cancellations.set(job.id, resolve));
           worker.#offer(new FakeRun(job, { channel: backplane.channel, cancelled, release }));
         }),
@@ -135,7 +137,7 @@ export class FakeWorker {
   }
 
   async stop(): Promise<void> {
-    for (const run of this.#runs) run.release();
+    for (const release of this.#releases) release();
     await this.#consumer?.close({ drainMs: 0 });
   }
 
