@@ -171,13 +171,9 @@ async function addNorm(
     const normed = graph.node('SimplifiedLayerNormalization', [residual, weight], { axis: int(-1), epsilon });
     return { normed, residual };
   }
-  const outputs = graph.nodes(
-    'com.microsoft.SkipSimplifiedLayerNormalization',
-    [update, residual, weight],
-    4,
-    { epsilon },
-  );
-  return { normed: outputs[0]!, residual: outputs[3]! };
+  const operator = 'com.microsoft.SkipSimplifiedLayerNormalization';
+  const [normed, sum] = graph.nodes(operator, [update, residual, weight], [0, 3], { epsilon });
+  return { normed: normed!, residual: sum! };
 }
 
 /**

@@ -62,17 +62,25 @@ export class Graph {
     return output!;
   }
 
-  /** Adds a node with several outputs. */
-  nodes(operator: string, inputs: readonly Value[], outputs: number, attributes: Attributes = {}): Value[] {
+  /** Adds a node with several outputs: the first ones, or those whose places are given where others are optional. */
+  nodes(
+    operator: string,
+    inputs: readonly Value[],
+    outputs: number | readonly number[],
+    attributes: Attributes = {},
+  ): Value[] {
     const dot = operator.lastIndexOf('.');
     const name = `${operator.slice(dot + 1)}_${this.#nodes.length}`;
-    const values = Array.from({ length: outputs }, (_, index) => `${name}:${index}`);
+    const places = typeof outputs === 'number' ? [...new Array(outputs).keys()] : outputs;
+    const values = places.map((place) => `${name}:${place}`);
+    const slots = new Array<Value>(Math.max(...places) + 1).fill(absent);
+    for (const [index, place] of places.entries()) slots[place] = values[index]!;
     this.#nodes.push({
       name,
       domain: operator.slice(0, Math.max(dot, 0)),
       operator: operator.slice(dot + 1),
       inputs,
-      outputs: values,
+      outputs: slots,
       attributes,
     });
     return values;
@@ -148,7 +156,7 @@ export class Graph {
       nodes: nodes.reverse().map((node) => ({
         ...node,
         inputs: node.inputs.map(named),
-        outputs: node.outputs.map((value) => (used.has(value) ? named(value) : absent)),
+        outputs: node.outputs.map(named),
       })),
       initializers: this.#initializers,
       inputs: this.#inputs,
