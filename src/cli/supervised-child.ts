@@ -14,7 +14,7 @@ export interface ChildSpecification {
 }
 
 export interface ChildExit {
-  /** In words: `exited with code 1`, or `was ended by SIGKILL`. */
+  /** In words: `was ended by SIGKILL`, or `exited with code 1: there is no such file` before it was ready. */
   readonly how: string;
   /** From being ready to the exit; 0 when it never was. */
   readonly readyForMs: number;
@@ -31,7 +31,7 @@ export class SupervisedChild {
   /** Resolves when the process is gone and its output has been read. */
   readonly exited: Promise<ChildExit>;
 
-  /** `onLine` receives what the child writes to standard error. */
+  /** `onLine` receives what the child writes to standard error, except the reason of a failed start. */
   constructor({ name, entry, args, env }: ChildSpecification, onLine: (line: string) => void) {
     // A session of its own: Ctrl-C in a terminal reaches only the parent, which ends everything in order.
     const child = fork(entry, args, {
@@ -41,16 +41,20 @@ export class SupervisedChild {
     });
     this.#process = child;
 
-    let lastLine = '';
+    // Until the child is ready its latest line may be its last, and then says why.
+    let latest = '';
+    let readyAt: number | undefined;
     createInterface({ input: child.stderr! }).on('line', (line) => {
-      lastLine = line;
-      onLine(line);
+      if (readyAt === undefined && latest !== '') onLine(latest);
+      if (readyAt === undefined) latest = line;
+      else onLine(line);
     });
 
-    let readyAt: number | undefined;
     this.exited = new Promise((resolve) => {
-      const leave = (how: string) =>
-        resolve({ how, readyForMs: readyAt === undefined ? 0 : performance.now() - readyAt });
+      const leave = (how: string) => {
+        const readyForMs = readyAt === undefined ? 0 : performance.now() - readyAt;
+        resolve({ how: readyAt === undefined ? how + reason(latest) : how, readyForMs });
+      };
       // A process that could not be started has no exit.
       child.once('error', (error) => child.pid === undefined && leave(`cannot be started: ${error.message}`));
       child.once('close', (code, signal) =>
@@ -61,9 +65,10 @@ export class SupervisedChild {
       child.on('message', (message) => {
         if (!readyMessageSchema.safeParse(message).success) return;
         readyAt = performance.now();
+        if (latest !== '') onLine(latest);
         resolve();
       });
-      void this.exited.then(({ how }) => reject(new Error(`${name} ${how}${reason(lastLine)}`)));
+      void this.exited.then(({ how }) => reject(new Error(`${name} ${how}`)));
     });
   }
 
