@@ -6,7 +6,8 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const entry = resolve(root, 'dist/cli/main.js');
+/** The built command line. */
+export const programPath = resolve(root, 'dist/cli/main.js');
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -111,7 +112,7 @@ export function isRunning(pid: number): boolean {
 }
 
 function launch(args: readonly string[], environment: Environment, cwd?: string): ChildProcess {
-  const child = spawn(process.execPath, [entry, ...args], {
+  const child = spawn(process.execPath, [programPath, ...args], {
     cwd,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
