@@ -76,7 +76,7 @@ test('the logits are those of the row asked for', async () => {
   expect(largestDifference(short.logits, (logits!.data as Float32Array).subarray(512))).toBeLessThan(1e-4);
 });
 
-// Measured on these models of 64 dimensions, whose random weights round worse than trained ones: at most 0.13 of
+// Measured on these models of 64 dimensions, whose random weights round worse than trained ones: at most 0.09 of
 // the logits' own deviation.
 test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
   '%s in int8 is near float32',
@@ -85,6 +85,6 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
     const rounded = (await extend(await decoder(`decoder/${name}`, 'int8'), prompt)).logits;
     const deviation = (values: Float32Array) =>
       Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / values.length);
-    expect(deviation(rounded.map((value, at) => value - exact[at]!)) / deviation(exact)).toBeLessThan(0.15);
+    expect(deviation(rounded.map((value, at) => value - exact[at]!)) / deviation(exact)).toBeLessThan(0.12);
   },
 );
