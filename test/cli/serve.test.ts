@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../support/free-port.js';
+import { createTestDatabase } from '../support/postgres.js';
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.js';
 import { type Environment, fixtureModel, headrace, isRunning, Serve } from './headrace.js';
 
@@ -190,6 +191,33 @@ describe('the end of headrace serve', () => {
     await serve.end('SIGKILL');
 
     await untilGone(processes);
+  });
+});
+
+describe('commands without a running service', () => {
+  it('start the embedded Postgres for their moment', async () => {
+    const created = await headrace(['keys', 'create', 'alone'], environment);
+    const listed = await headrace(['keys', 'list'], environment);
+
+    expect(created).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^sk-\w+\n$/) });
+    expect(listed.stdout).toContain('alone');
+    expect(postgres()).toBeUndefined();
+  });
+
+  it('migrate a database of its own and say what was done', async () => {
+    const database = await createTestDatabase({ empty: true });
+    onTestFinished(() => database.drop());
+    const own = { ...environment, DATABASE_URL: database.url };
+
+    expect((await headrace(['migrate'], own)).stdout).toMatch(/^Applied \d+_\w+.*\.\n$/);
+    expect((await headrace(['migrate'], own)).stdout).toBe('The schema is up to date.\n');
+  });
+
+  it('tell clients how to start one', async () => {
+    const { exitCode, stderr } = await headrace(['chat', 'hello', '--key', 'k'], environment);
+
+    expect(stderr).toMatch(/^headrace: No service answers at .* "npm start" .*\n$/);
+    expect(exitCode).toBe(1);
   });
 });
 
