@@ -127,6 +127,7 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
     inputs: config.hiddenSize,
     parts: [{ tensor: `${prefix}.intermediate.dense`, outputs: config.intermediateSize }],
     bias: true,
+    spiky: true,
   });
   const activated = graph.node(config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu', [widened]);
   const narrowed = await project(build, activated, {
@@ -134,6 +135,7 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
     inputs: config.intermediateSize,
     parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
     bias: true,
+    spiky: true,
   });
   return addNorm(build, `${prefix}.output.LayerNorm`, [narrowed, between]);
 }
@@ -147,6 +149,7 @@ async function addAttention(build: Build, prefix: string, layer: number, rows: V
     inputs: config.hiddenSize,
     parts: ['query', 'key', 'value'].map((part) => ({ tensor: `${prefix}.attention.self.${part}`, outputs })),
     bias: true,
+    spiky: true,
   });
   const parts = graph.nodes('Split', [packed], 3, { axis: int(-1), num_outputs: int(3) });
   const [query, key, value] = parts.map((part) => graph.node('Reshape', [part, build.rowShape]));

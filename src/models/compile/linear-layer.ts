@@ -14,7 +14,10 @@ export interface LinearLayer {
   readonly bias?: Float32Array;
   /** The same weight as a float32 value that is in the graph already. */
   readonly stored?: Value;
-  /** Whether single inputs are far larger than the rest on some tokens, as products of two activations are. */
+  /**
+   * Whether single inputs are far larger than the rest, as some coordinates of a layer norm always are, and products
+   * of two activations on some tokens.
+   */
   readonly spiky?: boolean;
 }
 

@@ -1,11 +1,11 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Checkpoint, CheckpointError } from '../../../src/models/compile/checkpoint.js';
+import { CheckpointError } from '../../../src/models/compile/checkpoint.js';
 import { compileModel } from '../../../src/models/compile/compile-model.js';
 import { manifestSchema } from '../../../src/models/manifest.js';
 import { temporaryFolder } from '../temporary-folder.js';
-import { openFixture } from './compiled-fixture.js';
+import { openFixture, overridden } from './compiled-fixture.js';
 
 test('a compiled folder holds graph, weights, tokenizer and manifest', async () => {
   const folder = await temporaryFolder();
@@ -89,19 +89,6 @@ test('an aborted compilation ends with the reason', async () => {
   await expect(compiling).rejects.toThrow('not wanted any more');
 });
 
-/** A checkpoint whose configuration does not fit its tensors. */
-function misconfigured(checkpoint: Checkpoint, changes: object): Checkpoint {
-  return {
-    ...checkpoint,
-    config: { ...checkpoint.config, ...changes } as Checkpoint['config'],
-    tokenizerJson: checkpoint.tokenizerJson,
-    has: (tensor) => checkpoint.has(tensor),
-    shape: (tensor) => checkpoint.shape(tensor),
-    read: (tensor, shape) => checkpoint.read(tensor, shape),
-    close: () => checkpoint.close(),
-  };
-}
-
 test.each([
   ['decoder/llama-tied', { kvHeads: 4 }, 'self_attn.k_proj.weight'],
   ['decoder/llama-tied', { intermediateSize: 128 }, 'mlp.gate_proj.weight'],
@@ -111,7 +98,7 @@ test.each([
   ['encoder/bert-cross-encoder', { architecture: 'xlm-roberta' }, 'classifier.dense.weight'],
 ])('%s with %o is refused by the tensor: %s', async (fixture, changes, tensor) => {
   for (const weights of ['float32', 'int8'] as const) {
-    const checkpoint = misconfigured(await openFixture(fixture), changes);
+    const checkpoint = overridden(await openFixture(fixture), changes);
     const compiling = compileModel({ checkpoint, weights, folder: await temporaryFolder() });
     await expect(compiling).rejects.toThrow(CheckpointError);
     await expect(compiling).rejects.toThrow(tensor);

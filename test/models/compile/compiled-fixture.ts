@@ -17,6 +17,19 @@ export async function openFixture(name: string): Promise<Checkpoint> {
   return checkpoint;
 }
 
+/** The same checkpoint with another configuration. */
+export function overridden(checkpoint: Checkpoint, changes: object): Checkpoint {
+  return {
+    ...checkpoint,
+    config: { ...checkpoint.config, ...changes } as Checkpoint['config'],
+    tokenizerJson: checkpoint.tokenizerJson,
+    has: (tensor) => checkpoint.has(tensor),
+    shape: (tensor) => checkpoint.shape(tensor),
+    read: (tensor, shape) => checkpoint.read(tensor, shape),
+    close: () => checkpoint.close(),
+  };
+}
+
 /** Compiles a checkpoint and loads it; both are gone when the test ends. */
 export async function compiled(checkpoint: Checkpoint, weights: WeightFormat) {
   const folder = await temporaryFolder();
