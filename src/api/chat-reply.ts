@@ -70,7 +70,7 @@ export async function gatherChat(
         case 'delta': {
           const choice = choiceAt(frame.choice);
           choice.text += frame.text;
-          if (frame.logprobs !== undefined) (choice.logprobs ??= []).push(...frame.logprobs);
+          if (frame.logprobs !== undefined) choice.logprobs = [...(choice.logprobs ?? []), ...frame.logprobs];
           break;
         }
         case 'finish':
