@@ -68,8 +68,8 @@ export class BatchBuilder {
     for (let member = 0; member < this.#groupSize; member++) {
       for (let query = 0; query < width; query++) {
         const start = ((row * this.#groupSize + member) * width + query) * columns;
-        mask.fill(0, start, start + cached);
-        mask.fill(0, start + capacity, start + capacity + query + 1);
+        mask.fill(0, start, start + query + 1);
+        mask.fill(0, start + width, start + width + cached);
       }
     }
   }

@@ -23,8 +23,8 @@ export interface DecoderBatch {
   /** [B, S]: absolute positions. */
   readonly positionIds: BigInt64Array;
   /**
-   * [B, 1, G*S, T+S], added to the attention scores; G is query heads per key-value head, and row g*S+s belongs to
-   * query s of the group's member g. The first T columns are cache positions, the last S the new tokens.
+   * [B, 1, G*S, S+T], added to the attention scores; G is query heads per key-value head, and row g*S+s belongs to
+   * query s of the group's member g. The first S columns are the new tokens, the last T the cache positions.
    */
   readonly mask: Float32Array;
   /** [B]: which of the S new tokens' logits are wanted. */

@@ -20,7 +20,7 @@ describe('BatchBuilder', () => {
     expect([...batch.inputIds]).toEqual([11n, 12n]);
     expect([...batch.positionIds]).toEqual([3n, 1n]);
     expect([...batch.last]).toEqual([0n, 0n]);
-    expect(picture(batch.mask, 5)).toEqual(['111.1', '111.1', '1...1', '1...1']);
+    expect(picture(batch.mask, 5)).toEqual(['1111.', '1111.', '11...', '11...']);
   });
 
   it('masks a first prefill: causal, short rows padded at the end', () => {
@@ -41,7 +41,7 @@ describe('BatchBuilder', () => {
     const batch = new BatchBuilder(2).build([{ cached: 2, tokens: [5, 6] }], 3);
     expect([...batch.positionIds]).toEqual([2n, 3n]);
     expect([...batch.last]).toEqual([1n]);
-    expect(picture(batch.mask, 5)).toEqual(['11.1.', '11.11', '11.1.', '11.11']);
+    expect(picture(batch.mask, 5)).toEqual(['1.11.', '1111.', '1.11.', '1111.']);
   });
 
   it('lets an idle row see itself alone', () => {
@@ -55,7 +55,7 @@ describe('BatchBuilder', () => {
     expect([...batch.inputIds]).toEqual([0n, 9n]);
     expect([...batch.positionIds]).toEqual([0n, 2n]);
     expect([...batch.last]).toEqual([0n, 0n]);
-    expect(picture(batch.mask, 3)).toEqual(['..1', '111']);
+    expect(picture(batch.mask, 3)).toEqual(['1..', '111']);
   });
 
   it('leaves nothing of an earlier, larger batch', () => {
@@ -63,6 +63,6 @@ describe('BatchBuilder', () => {
     builder.build([{ cached: 5, tokens: [1, 2, 3, 4] }], 8);
     const batch = builder.build([{ cached: 1, tokens: [9] }], 2);
     expect([...batch.inputIds]).toEqual([9n]);
-    expect(picture(batch.mask, 3)).toEqual(['1.1']);
+    expect(picture(batch.mask, 3)).toEqual(['11.']);
   });
 });

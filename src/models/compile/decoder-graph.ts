@@ -19,8 +19,8 @@ export interface DecoderGraphOptions {
  *
  * Inputs, with B sequences, S new positions, T cached ones and G = heads / kvHeads:
  * - `input_ids`, `position_ids`: int64 [B, S]
- * - `mask`: float32 [B, 1, G * S, T + S], added to the attention scores; row g * S + s is new position s, the first
- *   T columns are the cached positions. Use a large negative number, not infinity: a row without any finite score
+ * - `mask`: float32 [B, 1, G * S, S + T], added to the attention scores; row g * S + s is new position s, the first
+ *   S columns are the new positions, the last T the cached ones. Use a large negative number, not infinity: a row without any finite score
  *   would be NaN, and so would all that attends to it.
  * - `last`: int64 [B], which of the S positions the logits are wanted of
  * - `past.L.key`, `past.L.value`: float32 [B, kvHeads, T, headSize]
@@ -66,7 +66,7 @@ interface Shared {
   /** Rotary caches, [contextLength, headSize / 2]. */
   readonly cosines: Value;
   readonly sines: Value;
-  /** [2]: T, S */
+  /** [2]: S, T */
   readonly scoreColumns: Value;
   /** [1]: R, the number of rows, one per token. */
   readonly rowCount: Value;
@@ -122,7 +122,7 @@ async function declareShared(graph: Graph, config: DecoderConfig, ids: Value, ro
     mask,
     cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
     sines: await graph.weight('rotary.sines', cacheShape, sines),
-    scoreColumns: graph.node('Concat', [dimension('past.0.key', 2), newLength], { axis: int(0) }),
+    scoreColumns: graph.node('Concat', [newLength, dimension('past.0.key', 2)], { axis: int(0) }),
     rowCount,
     sequenceCount: dimension(ids, 0),
     lastRows: graph.node('Add', [firstRows, last]),
@@ -219,9 +219,11 @@ async function addAttention(build: Build, layer: number, rows: Value): Promise<V
       transB: int(1),
       alpha: float(1 / Math.sqrt(headSize)),
     });
-  const scores = graph.node('Concat', [score(`past.${layer}.key`), score(newKey)], { axis: int(-1) });
+  // The cached positions come last: how many of them are unused then changes no place of a number that counts, and
+  // sums of the same numbers in the same places are the same to the bit, whoever shares the cache.
+  const scores = graph.node('Concat', [score(newKey), score(`past.${layer}.key`)], { axis: int(-1) });
   const weights = graph.node('Softmax', [graph.node('Add', [scores, shared.mask])], { axis: int(-1) });
-  const [pastWeights, newWeights] = graph.nodes('Split', [weights, shared.scoreColumns], 2, {
+  const [newWeights, pastWeights] = graph.nodes('Split', [weights, shared.scoreColumns], 2, {
     axis: int(-1),
   });
   const mixed = graph.node('Add', [

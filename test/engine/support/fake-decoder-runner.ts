@@ -102,7 +102,7 @@ export class FakeDecoderRunner implements DecoderRunner {
       seen.set(position, token);
     };
     for (let column = 0; column < capacity; column++) {
-      if (mask[line + column] !== 0) continue;
+      if (mask[line + width + column] !== 0) continue;
       const at = ((row * kvHeads + kvHead) * capacity + column) * headSize;
       const key = batch.keys[layer]!.subarray(at, at + headSize);
       const value = batch.values[layer]!.subarray(at, at + headSize);
@@ -114,7 +114,7 @@ export class FakeDecoderRunner implements DecoderRunner {
       see(key[0]!, key[1]!);
     }
     for (let column = 0; column < width; column++) {
-      if (mask[line + capacity + column] !== 0) continue;
+      if (mask[line + column] !== 0) continue;
       see(Number(batch.inputIds[row * width + column]), Number(batch.positionIds[row * width + column]));
     }
     return Array.from({ length: seen.size }, (_, position) => {

@@ -55,9 +55,10 @@ export async function extend(
   const added = tokens.length;
   const length = cached + added;
   const rows = (heads / kvHeads) * added;
-  const mask = Float32Array.from({ length: rows * length }, (_, at) =>
-    at % length <= cached + (Math.floor(at / length) % added) ? 0 : -1e9,
-  );
+  const mask = Float32Array.from({ length: rows * length }, (_, at) => {
+    const column = at % length;
+    return column >= added || column <= Math.floor(at / length) % added ? 0 : -1e9;
+  });
   const int64 = (values: readonly number[], dims: number[]): Tensor => ({
     type: 'int64',
     data: BigInt64Array.from(values, BigInt),
