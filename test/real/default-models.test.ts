@@ -1,11 +1,8 @@
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rerankResponseSchema } from '../../src/contract/rerank.js';
-import { loadCatalogue } from '../../src/models/catalogue-file.js';
-import { prepareModel } from '../../src/models/prepare-model.js';
-import { SourceError } from '../../src/models/sources/obtain.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { TestService } from '../end-to-end/test-service.js';
+import { defaultCatalogueFile, prepareDefaultModels } from '../support/default-models.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
 const chatModel = 'SmolLM2-135M-Instruct';
@@ -37,26 +34,9 @@ const questions: [question: string, answer: number][] = [
   ['What are the ingredients of bread?', 9],
 ];
 
-const catalogueFile = fileURLToPath(new URL('../../headrace.models.json', import.meta.url));
-const config = loadConfig();
-const unavailable = await prepare();
-if (unavailable) console.log(`The tests of the default models are skipped. ${unavailable}`);
+const { available } = await prepareDefaultModels();
 
-/** Obtains and compiles the models; returns the reason when no source has them. */
-async function prepare(): Promise<string | undefined> {
-  const { models } = await loadCatalogue(catalogueFile);
-  try {
-    for (const entry of models) {
-      await prepareModel({ ...config, entry, catalogueFile, signal: new AbortController().signal });
-    }
-    return undefined;
-  } catch (error) {
-    if (error instanceof SourceError) return error.message;
-    throw error;
-  }
-}
-
-describe.skipIf(unavailable)('the default models over HTTP', { timeout: 120_000 }, () => {
+describe.skipIf(!available)('the default models over HTTP', { timeout: 120_000 }, () => {
   let database: TestDatabase;
   let service: TestService;
   beforeAll(async () => {
@@ -65,7 +45,7 @@ describe.skipIf(unavailable)('the default models over HTTP', { timeout: 120_000 
       { databaseUrl: database.url, redisUrl: undefined },
       {
         workers: [chatModel, rerankModel],
-        environment: { HEADRACE_MODELS: catalogueFile, HEADRACE_CACHE_DIR: config.cacheDir },
+        environment: { HEADRACE_MODELS: defaultCatalogueFile, HEADRACE_CACHE_DIR: loadConfig().cacheDir },
       },
     );
     await service.ready();

@@ -1,0 +1,89 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DecoderEngine } from '../../src/engine/decoder-engine.js';
+import { OnnxDecoderRunner } from '../../src/engine/onnx-decoder-runner.js';
+import { OnnxSession } from '../../src/engine/onnx-session.js';
+import { compiledFiles, type DecoderManifest } from '../../src/models/manifest.js';
+import { Tokenizer } from '../../src/worker/tokenizer.js';
+import { prepareDefaultModels } from '../support/default-models.js';
+
+const subjects = ['rivers', 'bread', 'the moon', 'a clock', 'whales', 'paper', 'glass', 'chess'];
+const forms = [
+  'Explain {} to a child.',
+  'Write the first line of a poem about {}.',
+  'What is the history of {}, in short, and why does it matter to anybody today?',
+  'List three facts: {}',
+  '{}?',
+  'Someone told me that nobody knows anything about {} any more. Is that so? Answer at length, and give examples.',
+  'def describe(subject="{}"):\n    """',
+  'The best book about {} is',
+];
+const prompts = forms.flatMap((form) => subjects.map((subject) => form.replace('{}', subject)));
+const drawn = 24;
+
+const defaults = await prepareDefaultModels();
+
+describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_000 }, () => {
+  let runner: OnnxDecoderRunner;
+  let tokens: Int32Array[];
+  beforeAll(async () => {
+    if (!defaults.available) return;
+    const { folder, manifest } = defaults.models.get('SmolLM2-135M-Instruct')!;
+    const session = await OnnxSession.open(join(folder, compiledFiles.graph), {
+      threads: 2,
+      spinning: false,
+    });
+    runner = new OnnxDecoderRunner(session, manifest as DecoderManifest);
+    const tokenizer = await Tokenizer.load(folder);
+    tokens = await Promise.all(
+      prompts.map(async (prompt) => Int32Array.from(await tokenizer.encode(prompt))),
+    );
+  });
+  afterAll(() => runner?.close());
+
+  /** What greedy decoding draws for some of the prompts, all at once. */
+  async function draw(indexes: readonly number[]): Promise<Map<string, number[]>> {
+    const engine = new DecoderEngine(runner, {
+      maxSequences: 32,
+      contextLength: 512,
+      kvBytes: 2 ** 30,
+      maxBatchTokens: 256,
+    });
+    const texts = new Map(indexes.map((index) => [String(index), [] as number[]]));
+    for (const index of indexes) {
+      engine.generate({
+        id: String(index),
+        prompt: tokens[index]!,
+        maxTokens: drawn,
+        choices: 1,
+        sampling: {
+          temperature: 0,
+          topP: 1,
+          topK: -1,
+          minP: 0,
+          frequencyPenalty: 0,
+          presencePenalty: 0,
+          seed: 0,
+          logitBias: [],
+        },
+        endTokens: [],
+        priority: 'interactive',
+      });
+    }
+    while (engine.busy) {
+      for (const event of await engine.step()) {
+        if (event.type === 'failed') throw new Error(event.reason);
+        if (event.type === 'token') texts.get(event.id)!.push(event.token);
+      }
+    }
+    return texts;
+  }
+
+  it(`draws for each of ${prompts.length} prompts alone what it draws among 31 others`, async () => {
+    const together = await draw(prompts.map((_, index) => index));
+    for (const index of prompts.keys()) {
+      const alone = await draw([index]);
+      expect(alone.get(String(index)), prompts[index]).toEqual(together.get(String(index)));
+    }
+  });
+});
