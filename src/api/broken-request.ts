@@ -9,6 +9,9 @@ const reasons: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request: did not arrive in time',
 };
 
+/** A client has this long to read why, or to finish what it was sending. */
+const lingerMs = 5_000;
+
 /** Answers what is not even an HTTP request, and closes the connection. */
 export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -28,4 +31,8 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // A connection that is closed with unread bytes in it is reset, and the client might not see the answer.
+  const cut = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => clearTimeout(cut));
+  socket.resume();
 }

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 import { ServiceError } from '../contract/errors.js';
 import { ClientGone } from './reply.js';
+import { hasUnreadBody, sendBeforeBody } from './unread-body.js';
 
 /** Every error leaves this process through here: one body, one place that decides what a client may read. */
 export function handleErrors(app: FastifyInstance): void {
@@ -16,7 +17,9 @@ export function handleErrors(app: FastifyInstance): void {
 export function sendError(response: FastifyReply, error: ServiceError): void {
   if (error.retryAfterSeconds !== undefined) response.header('retry-after', error.retryAfterSeconds);
   if (error.kind === 'unauthorized') response.header('www-authenticate', 'Bearer');
-  void response.code(error.status).type('application/json; charset=utf-8').send(error.toBody());
+  void response.code(error.status).type('application/json; charset=utf-8');
+  if (hasUnreadBody(response.request.raw)) sendBeforeBody(response, JSON.stringify(error.toBody()));
+  else void response.send(error.toBody());
 }
 
 /**

@@ -43,7 +43,12 @@ export function followRequests(
   app.addHook('onRequest', async (request: FastifyRequest, response: FastifyReply) => {
     response.header(requestIdHeader, request.id);
     request.disconnected = connections.watch(request, response);
-    const gone = () => finish(request, { status: clientGoneStatus, ms: response.elapsedTime });
+    const gone = () => {
+      const { headersSent, statusCode } = response.raw;
+      // An error goes out in one piece: a client that leaves after it has been answered.
+      const status = headersSent && statusCode >= 400 ? statusCode : clientGoneStatus;
+      finish(request, { status, ms: response.elapsedTime });
+    };
     request.disconnected.addEventListener('abort', gone, { once: true });
   });
   app.addHook('onResponse', async (request, response) => {

@@ -59,7 +59,7 @@ describe('a service that is closed', () => {
     await arrived;
     await run.start();
     await run.finish();
-    const text = await answers;
+    const text = (await answers).toString();
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 503']);
     await closed;
   });
@@ -69,6 +69,6 @@ describe('a service that is closed', () => {
     const socket = await openSocket(await listen(service.app));
     const ended = readToEnd(socket);
     await service.app.close();
-    expect(await ended).toBe('');
+    expect(await ended).toHaveLength(0);
   });
 });

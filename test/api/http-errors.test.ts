@@ -261,7 +261,7 @@ describe('a connection', () => {
     const socket = await openSocket(await listen(service.app));
     const answer = readToEnd(socket);
     socket.write('NONSENSE\r\n\r\n');
-    const [head, body] = (await answer).split('\r\n\r\n');
+    const [head, body] = (await answer).toString().split('\r\n\r\n');
     expect(head).toMatch(/^HTTP\/1\.1 400 /);
     expect(head).toContain('x-request-id: ');
     expect(JSON.parse(body!)).toMatchObject({ code: 20015, data: null });
@@ -280,6 +280,9 @@ describe('a connection', () => {
       await run.text(text);
       await run.finish();
     }
-    expect((await answer).match(/"content":"\w+"/g)).toEqual(['"content":"one"', '"content":"two"']);
+    expect((await answer).toString().match(/"content":"\w+"/g)).toEqual([
+      '"content":"one"',
+      '"content":"two"',
+    ]);
   });
 });

@@ -68,19 +68,19 @@ export function rawChat(body: Record<string, unknown> = {}, headers: readonly st
   ].join('\r\n');
 }
 
+/** A connection whose two sides close one by one. */
 export async function openSocket(port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => {});
   await once(socket, 'connect');
   return socket;
 }
 
-/** Resolves with everything the server sends until it closes the connection. */
-export async function readToEnd(socket: Socket): Promise<string> {
-  let text = '';
-  socket.on('data', (data) => {
-    text += data.toString();
-  });
-  await once(socket, 'close');
-  return text;
+/** Resolves with everything the server sends until it closes its side of the connection. */
+export async function readToEnd(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  socket.on('data', (data) => chunks.push(data));
+  await Promise.race([once(socket, 'end'), once(socket, 'close')]);
+  socket.destroy();
+  return Buffer.concat(chunks);
 }
