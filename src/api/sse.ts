@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import type { OutgoingHttpHeaders } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { ServiceError } from '../contract/errors.js';
+import { allowSilence, forbidSilence } from './stalled-client.js';
 
 /** The contract's limit of silence on a stream. */
 export const keepAliveMs = 15_000;
@@ -9,9 +10,12 @@ export const keepAliveMs = 15_000;
 /** A client that does not read what is left of a failed stream is cut off after this long. */
 const lingerMs = 5_000;
 
+const contentType = 'text/event-stream; charset=utf-8';
+
 const eventHeaders = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
+  'content-type': contentType,
+  // A proxy that compressed the events would hold them back.
+  'cache-control': 'no-cache, no-transform',
   // nginx would otherwise gather the events into larger pieces.
   'x-accel-buffering': 'no',
 };
@@ -43,7 +47,11 @@ export class EventStream {
   async write(events: string, signal: AbortSignal): Promise<void> {
     this.#open();
     this.#idle.refresh();
-    if (!this.#response.raw.write(events)) await once(this.#response.raw, 'drain', { signal });
+    const { raw } = this.#response;
+    if (raw.write(events)) return;
+    forbidSilence(raw.socket);
+    await once(raw, 'drain', { signal });
+    allowSilence(raw.socket);
   }
 
   /** Sends the last events and ends the response. */
@@ -68,17 +76,25 @@ export class EventStream {
 
   #open(): void {
     if (this.opened) return;
+    const { raw } = this.#response;
+    const headers = { ...this.#response.getHeaders(), ...eventHeaders };
     this.#response.hijack();
-    const headers = this.#response.getHeaders() as OutgoingHttpHeaders;
-    this.#response.raw.writeHead(200, { ...headers, ...eventHeaders });
+    for (const [name, value] of Object.entries(headers)) raw.setHeader(name, value ?? []);
+    raw.writeHead(200);
   }
 
   #comment(): void {
     this.#open();
-    // A client that reads slowly has enough to read.
-    if (!this.#response.raw.writableNeedDrain) this.#response.raw.write(': keep-alive\n\n');
+    tickle(this.#response.raw);
     this.#idle.refresh();
   }
+}
+
+/** Sends a comment, which clients ignore, on a response that is an open stream; does nothing on any other. */
+export function tickle(raw: ServerResponse): void {
+  const isOpenStream = raw.getHeader('content-type') === contentType && !raw.writableEnded;
+  // A client that reads slowly has enough to read.
+  if (isOpenStream && !raw.writableNeedDrain) raw.write(': keep-alive\n\n');
 }
 
 /** One event, from text without line breaks. */

@@ -31,7 +31,7 @@ describe('a stream', () => {
     expect(statusCode).toBe(200);
     expect(headers).toMatchObject({
       'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache',
+      'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
       'x-headrace-queue-ms': '1.5',
       'x-request-id': expect.any(String),
