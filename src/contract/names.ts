@@ -11,6 +11,11 @@ export function queueName(modelId: string): string {
   return encodeURIComponent(modelId).replaceAll(':', '%3A');
 }
 
+/** A queue of tasks that are no model's: percent-encoding leaves no `@` in the name of a model's queue. */
+export function taskQueueName(name: string): string {
+  return `@${name}`;
+}
+
 /** The channel on which one API process receives the frames of its own requests. */
 export function replyChannel(apiId: string): string {
   return `headrace.reply.${apiId}`;
@@ -23,3 +28,6 @@ export function controlChannel(modelId: string): string {
 
 /** The channel on which every process says, about once a second, that it is alive. */
 export const presenceChannel = 'headrace.presence';
+
+/** The channel on which every process hears that the state of a model has changed, and reads it again. */
+export const catalogueChannel = 'headrace.catalogue';

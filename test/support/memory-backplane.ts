@@ -8,12 +8,16 @@ import type {
   JobConsumer,
   JobHandler,
   JobQueue,
+  TaskHandler,
+  TaskQueue,
 } from '../../src/platform/backplane/backplane.js';
 
 /** A backplane inside one process, for tests whose subject is on one side of it. Messages arrive in a microtask. */
 export class MemoryBackplane implements Backplane {
   readonly kind = 'redis';
   readonly #queues = new Map<string, MemoryQueue>();
+  /** Tasks that were handed in; nobody does them. */
+  readonly addedTasks: { name: string; id: string }[] = [];
   readonly #messages = new EventEmitter().setMaxListeners(0);
 
   readonly channel: Channel = {
@@ -34,6 +38,18 @@ export class MemoryBackplane implements Backplane {
 
   async consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
     return this.queue(modelId).consume(handler, options.concurrency);
+  }
+
+  tasks(name: string): TaskQueue {
+    return {
+      add: async (id) => {
+        this.addedTasks.push({ name, id });
+      },
+    };
+  }
+
+  async work(_name: string, _handler: TaskHandler, _options: ConsumeOptions): Promise<JobConsumer> {
+    throw new Error('Tasks in memory are never done.');
   }
 
   async check(): Promise<void> {}

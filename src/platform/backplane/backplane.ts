@@ -10,6 +10,10 @@ export interface Backplane {
   queue(modelId: string): JobQueue;
   /** Takes jobs of a model until the consumer is closed. */
   consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer>;
+  /** The producer's side of a queue of tasks. Cached and closed as the queues of models are. */
+  tasks(name: string): TaskQueue;
+  /** Does tasks of this name until the consumer is closed. */
+  work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer>;
   readonly channel: Channel;
   /** Resolves when queue and channel answer; rejects with the reason, or when `signal` aborts. */
   check(signal: AbortSignal): Promise<void>;
@@ -55,6 +59,22 @@ export interface JobConsumer {
   /** Takes no more jobs and waits for those held, at most `drainMs`; then aborts their signals. */
   close(options: { drainMs: number }): Promise<void>;
 }
+
+/** Work that nobody waits for and that has to be done all the same. What it is stands in the database. */
+export interface TaskQueue {
+  /**
+   * Resolves once the task is stored. One that is there already is left as it is.
+   * @param id Letters, digits and hyphens, and not digits alone.
+   * @throws Error when the store cannot be reached within a few seconds.
+   */
+  add(id: string): Promise<void>;
+}
+
+/**
+ * Does one task. The task is over when this resolves with undefined, and else runs again after so many milliseconds.
+ * One that throws, or whose process dies, runs again later too, a limited number of times.
+ */
+export type TaskHandler = (id: string) => Promise<{ readonly retryMs: number } | undefined>;
 
 /** Messages to whoever listens now; nothing is stored. The order of one publisher on one channel is kept. */
 export interface Channel {

@@ -1,11 +1,12 @@
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type pg from 'pg';
-import { queueName } from '../../contract/names.js';
+import { queueName, taskQueueName } from '../../contract/names.js';
 import { abortable } from '../abortable.js';
 import type { Logger } from '../logger.js';
-import type { Backplane, ConsumeOptions, JobConsumer, JobHandler } from './backplane.js';
+import type { Backplane, ConsumeOptions, JobConsumer, JobHandler, TaskHandler } from './backplane.js';
 import { BullConsumer, leaveNothing, workerOptions } from './bull-consumer.js';
 import { BullQueue } from './bull-queue.js';
+import { BullTasks, startTaskConsumer, taskWorkerOptions } from './bull-tasks.js';
 import { OutageLog } from './outage-log.js';
 import { PostgresChannel } from './postgres-channel.js';
 import { openQueuePool } from './queue-pool.js';
@@ -18,6 +19,7 @@ export class PostgresBackplane implements Backplane {
   readonly #logger: Logger;
   readonly #pool: pg.Pool;
   readonly #queues = new Map<string, BullQueue>();
+  readonly #tasks = new Map<string, BullTasks>();
   readonly #consumers = new Set<JobConsumer>();
   #closing: Promise<void> | undefined;
 
@@ -49,22 +51,32 @@ export class PostgresBackplane implements Backplane {
   queue(modelId: string): BullQueue {
     const known = this.#queues.get(modelId);
     if (known) return known;
-    const queue = new BullQueue(() => {
-      const opened = new Queue(
-        queueName(modelId),
-        {
-          connection: this.#pool,
-          defaultJobOptions: leaveNothing,
-          // Nobody reads the events, and every queue call would add to them.
-          streams: { events: { maxLen: 0 } },
-        },
-        createPostgresBackend,
-      );
-      opened.on('error', (error) => this.#logger.debug({ err: error }, 'queue error'));
-      return opened;
-    });
+    const queue = new BullQueue(() => this.#openQueue(queueName(modelId)));
     this.#queues.set(modelId, queue);
     return queue;
+  }
+
+  tasks(name: string): BullTasks {
+    const known = this.#tasks.get(name);
+    if (known) return known;
+    const tasks = new BullTasks(() => this.#openQueue(taskQueueName(name)));
+    this.#tasks.set(name, tasks);
+    return tasks;
+  }
+
+  #openQueue(name: string) {
+    const opened = new Queue(
+      name,
+      {
+        connection: this.#pool,
+        defaultJobOptions: leaveNothing,
+        // Nobody reads the events, and every queue call would add to them.
+        streams: { events: { maxLen: 0 } },
+      },
+      createPostgresBackend,
+    );
+    opened.on('error', (error) => this.#logger.debug({ err: error }, 'queue error'));
+    return opened;
   }
 
   async consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
@@ -87,6 +99,25 @@ export class PostgresBackplane implements Backplane {
     return consumer;
   }
 
+  async work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer> {
+    // One session is the worker's LISTEN, for as long as it runs.
+    const pool = openQueuePool(this.#url, { maxConnections: 3 });
+    const consumer = await startTaskConsumer({
+      open: (process) =>
+        new Worker(
+          taskQueueName(name),
+          process,
+          { ...taskWorkerOptions(options), connection: pool },
+          createPostgresBackend,
+        ),
+      disconnect: () => pool.end(),
+      handler,
+      logger: this.#logger,
+    });
+    this.#consumers.add(consumer);
+    return consumer;
+  }
+
   async check(signal: AbortSignal): Promise<void> {
     await abortable(Promise.all([this.#pool.query('SELECT 1'), this.channel.check(signal)]), signal);
   }
@@ -98,7 +129,7 @@ export class PostgresBackplane implements Backplane {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#consumers].map((consumer) => consumer.close({ drainMs: 0 })));
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    await Promise.all([...this.#queues.values(), ...this.#tasks.values()].map((queue) => queue.close()));
     await this.channel.close();
     await this.#pool.end();
   }

@@ -1,11 +1,12 @@
 import { Queue, Worker } from 'bullmq';
 import { Redis, type RedisOptions } from 'ioredis';
-import { keyPrefix, queueName } from '../../contract/names.js';
+import { keyPrefix, queueName, taskQueueName } from '../../contract/names.js';
 import { abortable } from '../abortable.js';
 import type { Logger } from '../logger.js';
-import type { Backplane, ConsumeOptions, JobConsumer, JobHandler } from './backplane.js';
+import type { Backplane, ConsumeOptions, JobConsumer, JobHandler, TaskHandler } from './backplane.js';
 import { BullConsumer, leaveNothing, workerOptions } from './bull-consumer.js';
 import { BullQueue } from './bull-queue.js';
+import { BullTasks, startTaskConsumer, taskWorkerOptions } from './bull-tasks.js';
 import { OutageLog } from './outage-log.js';
 import { RedisChannel } from './redis-channel.js';
 
@@ -36,6 +37,7 @@ export class RedisBackplane implements Backplane {
   readonly #commands: Redis;
   readonly #subscriber: Redis;
   readonly #queues = new Map<string, BullQueue>();
+  readonly #tasks = new Map<string, BullTasks>();
   readonly #consumers = new Set<JobConsumer>();
   #closing: Promise<void> | undefined;
 
@@ -83,21 +85,31 @@ export class RedisBackplane implements Backplane {
   queue(modelId: string): BullQueue {
     const known = this.#queues.get(modelId);
     if (known) return known;
-    const queue = new BullQueue(() => {
-      // BullMQ would wait for the server to come back before it sends the first command.
-      if (this.#commands.status !== 'ready') throw new Error('Redis is away');
-      const opened = new Queue(queueName(modelId), {
-        connection: this.#commands,
-        prefix: keyPrefix,
-        defaultJobOptions: leaveNothing,
-        // Nobody reads the events, and every queue call would add to them.
-        streams: { events: { maxLen: 0 } },
-      });
-      opened.on('error', (error) => this.#logger.debug({ err: error }, 'queue error'));
-      return opened;
-    });
+    const queue = new BullQueue(() => this.#openQueue(queueName(modelId)));
     this.#queues.set(modelId, queue);
     return queue;
+  }
+
+  tasks(name: string): BullTasks {
+    const known = this.#tasks.get(name);
+    if (known) return known;
+    const tasks = new BullTasks(() => this.#openQueue(taskQueueName(name)));
+    this.#tasks.set(name, tasks);
+    return tasks;
+  }
+
+  #openQueue(name: string): Queue {
+    // BullMQ would wait for the server to come back before it sends the first command.
+    if (this.#commands.status !== 'ready') throw new Error('Redis is away');
+    const opened = new Queue(name, {
+      connection: this.#commands,
+      prefix: keyPrefix,
+      defaultJobOptions: leaveNothing,
+      // Nobody reads the events, and every queue call would add to them.
+      streams: { events: { maxLen: 0 } },
+    });
+    opened.on('error', (error) => this.#logger.debug({ err: error }, 'queue error'));
+    return opened;
   }
 
   async consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
@@ -115,6 +127,24 @@ export class RedisBackplane implements Backplane {
     return consumer;
   }
 
+  async work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer> {
+    const connection = new Redis(this.#url, patient);
+    connection.on('error', () => {});
+    const consumer = await startTaskConsumer({
+      open: (process) =>
+        new Worker(taskQueueName(name), process, {
+          ...taskWorkerOptions(options),
+          connection,
+          prefix: keyPrefix,
+        }),
+      disconnect: async () => connection.disconnect(),
+      handler,
+      logger: this.#logger,
+    });
+    this.#consumers.add(consumer);
+    return consumer;
+  }
+
   async check(signal: AbortSignal): Promise<void> {
     await abortable(Promise.all([this.#commands.ping(), this.#subscriber.ping()]), signal);
   }
@@ -126,7 +156,7 @@ export class RedisBackplane implements Backplane {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#consumers].map((consumer) => consumer.close({ drainMs: 0 })));
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    await Promise.all([...this.#queues.values(), ...this.#tasks.values()].map((queue) => queue.close()));
     this.#subscriber.disconnect();
     this.#commands.disconnect();
   }
