@@ -1,0 +1,63 @@
+/** What a completion must look like, beyond what the model would write by itself. */
+export interface Grammar {
+  /** EBNF as xgrammar reads it; the rule `root` is the whole text. */
+  readonly ebnf: string;
+  /** What the strings marked in `ebnf` must hold to besides; see {@link stringMarker}. */
+  readonly strings: readonly StringRule[];
+}
+
+/**
+ * What a grammar cannot say of a JSON string without a state for every character: how many characters (code points)
+ * it has, and which texts it must not be.
+ */
+export interface StringRule {
+  readonly minLength: number;
+  readonly maxLength: number;
+  /** Texts, unescaped, that the string must not be. */
+  readonly excluded: readonly string[];
+  /** Sources of regular expressions (with the flag `u`) that must find nothing in it. */
+  readonly excludedPatterns: readonly string[];
+}
+
+/**
+ * The characters that a grammar offers, as an alternative, right after the opening quote of a string under rule
+ * `index`. No token with such a character is ever drawn: the offer only tells where in the grammar the text is.
+ */
+export function stringMarker(index: number): string {
+  return `\u0001${index}\u0002`;
+}
+
+/** The character that begins every marker. */
+export const markerByte = 1;
+
+/** The tokens of a model, as grammars see them. */
+export interface Vocabulary {
+  /** The bytes of all tokens, one after the other; a token that stands for no text has none. */
+  readonly bytes: Uint8Array;
+  /** Where each token's bytes end. */
+  readonly ends: Int32Array;
+  /** Logits of the model: at least as many as there are tokens. */
+  readonly size: number;
+  /** A text may end with one of these where its grammar lets it; elsewhere they are not drawn. */
+  readonly endTokens: readonly number[];
+}
+
+/** The bytes of one token. */
+export function bytesOfToken({ bytes, ends }: Vocabulary, token: number): Uint8Array {
+  return bytes.subarray(token === 0 ? 0 : ends[token - 1]!, ends[token]!);
+}
+
+/** Follows one text through its grammar. To be disposed once. */
+export interface GrammarFollower {
+  /** One bit per token, lowest first: whether the token may come next. */
+  allowed(): Promise<Int32Array>;
+  /** Takes the token that was drawn. @throws Error when the grammar does not allow it. */
+  accept(token: number): void;
+  dispose(): void;
+}
+
+/** Where the engine gets followers from. */
+export interface Grammars {
+  /** @throws Error when the grammar cannot be compiled. */
+  follow(grammar: Grammar): Promise<GrammarFollower>;
+}
