@@ -21,8 +21,12 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Text that may wait for a client that reads slowly, in UTF-16 units; beyond it the request is dropped. */
+/** What may wait for a client that reads slowly, see {@link charactersOf}; beyond it the request is dropped. */
 const maxPendingCharacters = 1 << 20;
+
+/** About what a delta, and a token with its log-probability, take up beside their text. */
+const charactersPerDelta = 200;
+const charactersPerLogprob = 60;
 
 /**
  * One request's frames, in order and complete, or an error: never a silent gap.
@@ -199,7 +203,7 @@ export class Reply implements AsyncIterable<readonly ReplyFrame[]> {
         return;
       case 'delta':
         this.#completionTokens += frame.tokens;
-        this.#pendingCharacters += frame.text.length;
+        this.#pendingCharacters += charactersOf(frame);
         this.#hand(frame);
         if (this.#pendingCharacters > maxPendingCharacters) {
           this.drop(new ServiceError('overloaded', 'The reply was read too slowly.'));
@@ -251,6 +255,12 @@ export class Reply implements AsyncIterable<readonly ReplyFrame[]> {
     if (this.#failure instanceof ServiceError) return this.#failure.kind;
     return this.#failure === undefined ? this.#outcome : 'cancelled';
   }
+}
+
+/** About how much a delta takes up in memory and on the wire, in UTF-16 units. */
+function charactersOf({ text, logprobs = [] }: Extract<Frame, { type: 'delta' }>): number {
+  const tokens = logprobs.reduce((sum, { top_logprobs }) => sum + 1 + top_logprobs.length, 0);
+  return text.length + charactersPerDelta + tokens * charactersPerLogprob;
 }
 
 function framesLost(expected: number, { attempt, sequence }: Frame): ServiceError {

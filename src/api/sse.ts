@@ -61,9 +61,10 @@ export class EventStream {
     this.#response.raw.end(events);
   }
 
-  /** Ends an opened stream with an error as its last event. */
+  /** Ends an opened stream with an error as its last event, and the connection with it. */
   fail(error: ServiceError): void {
-    const { raw } = this.#response;
+    const { raw, request } = this.#response;
+    raw.once('finish', () => request.raw.socket.destroySoon?.());
     this.end(event(JSON.stringify(error.toBody())));
     const cut = setTimeout(() => raw.destroy(), lingerMs);
     raw.once('close', () => clearTimeout(cut));
