@@ -1,6 +1,7 @@
 import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
+import type { GrammarFollower, Grammars } from './grammar.js';
 import { bytesPerPosition, KvCache } from './kv-cache.js';
 import { tokenLogprobs } from './logprobs.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
@@ -28,6 +29,8 @@ const maxFailedRuns = 3;
  * Requests and cancellations are taken in at the start of the next step.
  */
 export class DecoderEngine implements StepEngine {
+  /** For requests that have a grammar. */
+  grammars: Grammars | undefined;
   readonly #runner: DecoderRunner;
   readonly #settings: DecoderEngineSettings;
   readonly #scheduler: Scheduler;
@@ -98,7 +101,7 @@ export class DecoderEngine implements StepEngine {
 
   async #step(): Promise<EngineEvent[]> {
     const events: EngineEvent[] = [];
-    this.#takeIn(events);
+    await this.#takeIn(events);
     const step = this.#scheduler.next();
     if (step) {
       this.#totals.steps++;
@@ -106,18 +109,18 @@ export class DecoderEngine implements StepEngine {
       const output = await this.#run(step, events);
       if (output) {
         this.#append(step, output, events);
-        this.#sample(step, output, events);
+        await this.#sample(step, output, events);
       }
       this.#fit();
     }
     return events;
   }
 
-  #takeIn(events: EngineEvent[]): void {
+  async #takeIn(events: EngineEvent[]): Promise<void> {
     for (const command of this.#inbox.splice(0)) {
       switch (command.type) {
         case 'generate': {
-          const reason = this.#enqueue(command.request);
+          const reason = await this.#enqueue(command.request);
           if (reason !== undefined) events.push({ type: 'failed', id: command.request.id, reason });
           break;
         }
@@ -131,12 +134,28 @@ export class DecoderEngine implements StepEngine {
     this.#fit();
   }
 
-  #enqueue(request: GenerateRequest): string | undefined {
+  /** Returns the reason when the request cannot run. */
+  async #enqueue(request: GenerateRequest): Promise<string | undefined> {
     const { vocabularySize } = this.#runner.shape;
     const stranger = request.prompt.find((token) => token < 0 || token >= vocabularySize);
     if (stranger !== undefined) return `token ${stranger} is not in a vocabulary of ${vocabularySize}`;
     const { contextLength } = this.#settings;
-    return this.#scheduler.enqueue(createGeneration(request, { contextLength, scratch: this.#scratch }));
+    const followers: GrammarFollower[] = [];
+    let reason: string | undefined;
+    try {
+      if (request.grammar) {
+        if (!this.grammars) return 'there are no grammars without a vocabulary';
+        for (let index = 0; index < request.choices; index++) {
+          followers.push(await this.grammars.follow(request.grammar));
+        }
+      }
+      const scratch = this.#scratch;
+      reason = this.#scheduler.enqueue(createGeneration(request, { contextLength, scratch, followers }));
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error);
+    }
+    if (reason !== undefined) for (const follower of followers) follower.dispose();
+    return reason;
   }
 
   #cancel(id: string, index: number | undefined, events: EngineEvent[]): void {
@@ -144,13 +163,13 @@ export class DecoderEngine implements StepEngine {
     if (index === undefined) {
       if (generation) {
         this.#totals.cancelled++;
-        this.#copyRows(this.#scheduler.remove(generation));
+        this.#remove(generation);
       }
       events.push({ type: 'cancelled', id });
       return;
     }
     const choice = generation?.choices.find((other) => other.index === index);
-    if (generation && choice) this.#copyRows(this.#scheduler.finish(generation, choice));
+    if (generation && choice) this.#finish(generation, choice);
   }
 
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
@@ -197,7 +216,7 @@ export class DecoderEngine implements StepEngine {
   }
 
   /** Draws from the logits of every row whose prompt has been read. */
-  #sample({ chunks }: Step, { logits }: DecoderOutput, events: EngineEvent[]): void {
+  async #sample({ chunks }: Step, { logits }: DecoderOutput, events: EngineEvent[]): Promise<void> {
     const { vocabularySize } = this.#runner.shape;
     for (const [row, { sequence }] of chunks.entries()) {
       if (sequence.row === -1) continue;
@@ -206,9 +225,15 @@ export class DecoderEngine implements StepEngine {
       const own = logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
       const branching = sequence.choice === undefined;
       for (const choice of sequence.choice ? [sequence.choice] : [...generation.choices]) {
-        this.#draw(generation, choice, own, events);
+        if (sequence.row === -1) break;
+        try {
+          await this.#draw(generation, choice, { logits: own, events });
+        } catch (error) {
+          if (!choice.grammar) throw error;
+          this.#fail(generation, `its grammar cannot go on: ${String(error)}`, events);
+        }
       }
-      if (branching && generation.choices.length > 0) {
+      if (branching && sequence.row !== -1 && generation.choices.length > 0) {
         const copies = this.#scheduler.branch(sequence);
         this.#fit();
         this.#copyRows(copies);
@@ -216,10 +241,24 @@ export class DecoderEngine implements StepEngine {
     }
   }
 
-  #draw(generation: Generation, choice: Choice, logits: Float32Array, events: EngineEvent[]): void {
+  async #draw(
+    generation: Generation,
+    choice: Choice,
+    { logits, events }: { readonly logits: Float32Array; readonly events: EngineEvent[] },
+  ): Promise<void> {
     const { id, endTokens, topLogprobs } = generation.request;
+    let allowed: Int32Array | undefined;
+    if (choice.grammar) {
+      const { grammar } = choice;
+      allowed = await this.#stopwatch.time('sample', () => grammar.allowed());
+      if (allowed.every((word) => word === 0)) {
+        this.#fail(generation, 'the grammar leaves no token to draw', events);
+        return;
+      }
+    }
     const { token, ...logprobs } = this.#stopwatch.time('sample', () => {
-      const drawn = choice.sampler.sample(logits);
+      const drawn = choice.sampler.sample(logits, allowed);
+      choice.grammar?.accept(drawn);
       return topLogprobs === undefined
         ? { token: drawn }
         : { token: drawn, ...tokenLogprobs(logits, drawn, topLogprobs) };
@@ -240,13 +279,23 @@ export class DecoderEngine implements StepEngine {
       ...logprobs,
       ...(finish !== undefined && { finish }),
     });
-    if (finish !== undefined) this.#copyRows(this.#scheduler.finish(generation, choice));
+    if (finish !== undefined) this.#finish(generation, choice);
   }
 
   #fail(generation: Generation, reason: string, events: EngineEvent[]): void {
     if (this.#scheduler.find(generation.request.id) !== generation) return;
-    this.#copyRows(this.#scheduler.remove(generation));
+    this.#remove(generation);
     events.push({ type: 'failed', id: generation.request.id, reason });
+  }
+
+  #finish(generation: Generation, choice: Choice): void {
+    choice.grammar?.dispose();
+    this.#copyRows(this.#scheduler.finish(generation, choice));
+  }
+
+  #remove(generation: Generation): void {
+    for (const { grammar } of generation.choices) grammar?.dispose();
+    this.#copyRows(this.#scheduler.remove(generation));
   }
 
   #copyRows(copies: readonly RowCopy[]): void {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Manifest } from '../models/manifest.js';
 import type { Engine, EngineSettings } from './engine.js';
+import type { Vocabulary } from './grammar.js';
 import type { EncodeRequest, EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { type FromThread, packEncodeRequest, type ThreadData, type ToThread } from './thread-messages.js';
 
@@ -73,6 +74,10 @@ class EngineThread implements Engine {
         resolve();
       });
     });
+  }
+
+  useVocabulary(vocabulary: Vocabulary): void {
+    this.#post({ type: 'vocabulary', vocabulary });
   }
 
   generate(request: GenerateRequest): void {

@@ -1,4 +1,5 @@
 import type { Manifest } from '../models/manifest.js';
+import type { Vocabulary } from './grammar.js';
 import type { EncodeRequest, EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 
 /** How an engine runs. */
@@ -23,6 +24,8 @@ export interface EngineSettings {
  */
 export interface Engine {
   readonly manifest: Manifest;
+  /** The tokens of the model, once, before the first request with a grammar. */
+  useVocabulary(vocabulary: Vocabulary): void;
   /** @throws Error when the model is not a decoder. */
   generate(request: GenerateRequest): void;
   /** @throws Error when the model is not an encoder. */

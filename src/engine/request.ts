@@ -1,3 +1,5 @@
+import type { Grammar } from './grammar.js';
+
 /** How the next token of a sequence is drawn. Order: bias, penalties, temperature, top-k, top-p and min-p, draw. */
 export interface Sampling {
   /** 0 is greedy. */
@@ -28,6 +30,8 @@ export interface GenerateRequest {
   readonly endTokens: readonly number[];
   /** How many alternatives to report with each token; absent for no log-probabilities at all. */
   readonly topLogprobs?: number;
+  /** What every choice must look like; needs an engine that was given the vocabulary. */
+  readonly grammar?: Grammar;
   readonly priority: 'interactive' | 'batch';
 }
 

@@ -8,18 +8,21 @@ export class SamplerScratch {
   readonly tokens: Int32Array;
   readonly weights: Float64Array;
   readonly reordered: Float64Array;
+  /** Logits, those of forbidden tokens at minus infinity. */
+  readonly permitted: Float32Array;
 
   constructor(vocabularySize: number) {
     this.tokens = new Int32Array(vocabularySize);
     this.weights = new Float64Array(vocabularySize);
     this.reordered = new Float64Array(vocabularySize);
+    this.permitted = new Float32Array(vocabularySize);
   }
 }
 
 /**
  * Draws the tokens of one choice. Order: logit bias, penalties on what this choice has drawn, temperature, top-k,
- * top-p and min-p (Holtzman et al. 2020; Nguyen et al. 2024), draw. A mask of permitted tokens would be applied
- * where the bias is.
+ * top-p and min-p (Holtzman et al. 2020; Nguyen et al. 2024), draw. Tokens that a grammar forbids are out from the
+ * beginning.
  *
  * The draw walks the survivors in the order of their ids, not of their weights: rounding that differs between
  * batches then moves a boundary by a hair and never swaps two tokens.
@@ -38,8 +41,24 @@ export class Sampler {
     this.#scratch = scratch;
   }
 
-  /** The next token by `logits` [vocabulary], which are as they were when it returns. */
-  sample(logits: Float32Array): number {
+  /**
+   * The next token by `logits` [vocabulary], which are as they were when it returns. `allowed` has one bit per token,
+   * lowest first, of which at least one is set.
+   */
+  sample(logits: Float32Array, allowed?: Int32Array): number {
+    return this.#sample(allowed === undefined ? logits : this.#permit(logits, allowed));
+  }
+
+  #permit(logits: Float32Array, allowed: Int32Array): Float32Array {
+    const { permitted } = this.#scratch;
+    for (let token = 0; token < logits.length; token++) {
+      const isAllowed = (allowed[token >> 5]! >>> (token & 31)) & 1;
+      permitted[token] = isAllowed ? logits[token]! : Number.NEGATIVE_INFINITY;
+    }
+    return permitted;
+  }
+
+  #sample(logits: Float32Array): number {
     const { temperature, frequencyPenalty, presencePenalty } = this.#sampling;
     for (const [token, bias] of this.#sampling.logitBias) this.#add(logits, token, bias);
     if (frequencyPenalty !== 0 || presencePenalty !== 0) {

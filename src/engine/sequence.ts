@@ -1,3 +1,4 @@
+import type { GrammarFollower } from './grammar.js';
 import type { GenerateRequest } from './request.js';
 import { Sampler, type SamplerScratch } from './sampler.js';
 
@@ -25,6 +26,8 @@ export interface Generation {
 export interface Choice {
   readonly index: number;
   readonly sampler: Sampler;
+  /** Where the request has a grammar; to be disposed when the choice goes. */
+  readonly grammar: GrammarFollower | undefined;
   /** The token drawn last, which is fed next. */
   token: number;
   drawn: number;
@@ -41,10 +44,17 @@ export interface Sequence {
   choice: Choice | undefined;
 }
 
+export interface GenerationSettings {
+  readonly contextLength: number;
+  readonly scratch: SamplerScratch;
+  /** One for each choice, where the request has a grammar. */
+  readonly followers?: readonly GrammarFollower[];
+}
+
 /** A request as it waits. The prompt is shorter than the context. */
 export function createGeneration(
   request: GenerateRequest,
-  { contextLength, scratch }: { readonly contextLength: number; readonly scratch: SamplerScratch },
+  { contextLength, scratch, followers }: GenerationSettings,
 ): Generation {
   const maxDrawn = Math.min(request.maxTokens, contextLength - request.prompt.length);
   return {
@@ -54,6 +64,7 @@ export function createGeneration(
     choices: Array.from({ length: request.choices }, (_, index) => ({
       index,
       sampler: new Sampler(request.sampling, index, scratch),
+      grammar: followers?.[index],
       token: 0,
       drawn: 0,
     })),

@@ -1,5 +1,6 @@
 import type { Manifest } from '../models/manifest.js';
 import type { EngineSettings } from './engine.js';
+import type { Vocabulary } from './grammar.js';
 import type { EncodeRequest, EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 
 /** What the worker's main thread and the engine's thread say to each other. */
@@ -19,6 +20,7 @@ export interface PackedEncodeRequest {
 }
 
 export type ToThread =
+  | { readonly type: 'vocabulary'; readonly vocabulary: Vocabulary }
   | { readonly type: 'generate'; readonly request: GenerateRequest }
   | { readonly type: 'encode'; readonly request: PackedEncodeRequest }
   | { readonly type: 'cancel'; readonly id: string; readonly choice: number | undefined }

@@ -6,6 +6,7 @@ import { compiledFiles, manifestSchema } from '../models/manifest.js';
 import { DecoderEngine } from './decoder-engine.js';
 import { EncoderEngine } from './encoder-engine.js';
 import { EngineLoop } from './engine-loop.js';
+import { GrammarCache } from './grammar-cache.js';
 import { OnnxDecoderRunner } from './onnx-decoder-runner.js';
 import { OnnxEncoderRunner } from './onnx-encoder-runner.js';
 import { OnnxSession } from './onnx-session.js';
@@ -39,6 +40,9 @@ const loop = new EngineLoop(engine, {
 
 port.on('message', (message: ToThread) => {
   switch (message.type) {
+    case 'vocabulary':
+      if (engine instanceof DecoderEngine) engine.grammars = new GrammarCache(message.vocabulary);
+      break;
     case 'generate':
       if (engine instanceof DecoderEngine) engine.generate(message.request);
       loop.wake();

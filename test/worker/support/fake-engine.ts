@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import type { Engine } from '../../../src/engine/engine.js';
+import type { Vocabulary } from '../../../src/engine/grammar.js';
 import type {
   EncodeRequest,
   EngineCounters,
@@ -13,6 +14,7 @@ type Said = Omit<TokenEvent, 'type' | 'id' | 'choice'> & { choice?: number };
 
 /** An engine whose every step is the test's. Requests are handed to the test in the order they came. */
 export class FakeEngine implements Engine {
+  readonly vocabularies: Vocabulary[] = [];
   readonly cancelled: { id: string; choice: number | undefined }[] = [];
   readonly #requests = new EventEmitter();
   readonly #generating: GenerateRequest[] = [];
@@ -21,6 +23,10 @@ export class FakeEngine implements Engine {
   #fail: (error: Error) => void = () => {};
 
   constructor(readonly manifest: Manifest) {}
+
+  useVocabulary(vocabulary: Vocabulary): void {
+    this.vocabularies.push(vocabulary);
+  }
 
   generate(request: GenerateRequest): void {
     this.#generating.push(request);

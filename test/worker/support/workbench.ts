@@ -1,7 +1,7 @@
 import type { ChatJob, RerankJob } from '../../../src/contract/job.js';
 import { controlChannel, presenceChannel } from '../../../src/contract/names.js';
 import { catalogueModelSchema } from '../../../src/models/catalogue.js';
-import type { DecoderManifest, EncoderManifest } from '../../../src/models/manifest.js';
+import { type DecoderManifest, type EncoderManifest, manifestFormat } from '../../../src/models/manifest.js';
 import { createLogger } from '../../../src/platform/logger.js';
 import type { Tokenizer } from '../../../src/worker/tokenizer.js';
 import { createWorker, type Worker } from '../../../src/worker/worker.js';
@@ -14,7 +14,7 @@ export const model = 'acme/model';
 export const apiId = 'api-1';
 
 export const decoderManifest: DecoderManifest = {
-  format: 1,
+  format: manifestFormat,
   kind: 'decoder',
   architecture: 'llama',
   weights: 'float32',
@@ -33,7 +33,7 @@ export const decoderManifest: DecoderManifest = {
 };
 
 export const encoderManifest: EncoderManifest = {
-  format: 1,
+  format: manifestFormat,
   kind: 'encoder',
   architecture: 'bert',
   weights: 'float32',
