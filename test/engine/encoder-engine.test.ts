@@ -89,13 +89,63 @@ describe('EncoderEngine', () => {
     ]);
   });
 
-  it('a small request waits for at most one batch of a large one', async () => {
-    const { engine } = build();
+  it('splits a request larger than one batch', async () => {
+    const { engine, runner } = build();
+    const request = encodeRequest('a', new Array(40).fill(100));
+    engine.encode(request);
+    expect(rowsOf(await drain(engine), 'a')).toEqual(expected(request));
+    expect(runner.batches).toHaveLength(20);
+    for (const { rows, width } of runner.batches) expect(rows * width).toBeLessThanOrEqual(200);
+  });
+
+  it('a small request that comes while a batch of a large one runs is in the next batch', async () => {
+    const { engine, runner } = build();
     engine.encode(encodeRequest('large', new Array(40).fill(100)));
     await engine.step();
-    engine.encode(encodeRequest('small', [10]));
-    const events = [...(await engine.step()), ...(await engine.step())];
-    expect(ended(events)).toEqual(['small']);
+    runner.onRun = ({ width }) => {
+      if (width === 100 && runner.batches.length === 2) engine.encode(encodeRequest('small', [10]));
+    };
+    await engine.step();
+    expect(ended(await engine.step())).toEqual(['small']);
+    expect(runner.batches.map(({ width }) => width)).toEqual([100, 100, 10]);
+  });
+
+  it('a small request of unlike sequences is not interrupted by a large one', async () => {
+    const { engine, runner } = build();
+    engine.encode(encodeRequest('large', new Array(40).fill(100)));
+    await engine.step();
+    engine.encode(encodeRequest('small', [80, 30, 5]));
+    await engine.step();
+    await engine.step();
+    expect(ended(await engine.step())).toEqual(['small']);
+    expect(runner.batches.map(({ width }) => width)).toEqual([100, 80, 30, 5]);
+  });
+
+  it('large requests take turns, a full batch each', async () => {
+    const { engine, runner } = build();
+    engine.encode(encodeRequest('a', new Array(6).fill(100)));
+    engine.encode(encodeRequest('b', new Array(9).fill(60)));
+    await drain(engine);
+    expect(runner.batches.map(({ rows, width }) => [rows, width])).toEqual([
+      [2, 100],
+      [3, 60],
+      [2, 100],
+      [3, 60],
+      [2, 100],
+      [3, 60],
+    ]);
+  });
+
+  it('a request that keeps coming back does not keep the others waiting', async () => {
+    const { engine } = build();
+    engine.encode(encodeRequest('a', new Array(4).fill(100)));
+    engine.encode(encodeRequest('b', new Array(4).fill(100)));
+    const events: EngineEvent[] = [];
+    for (let round = 0; round < 8; round++) {
+      engine.encode(encodeRequest(`small ${round}`, [10]));
+      events.push(...(await engine.step()));
+    }
+    expect(ended(events)).toEqual(expect.arrayContaining(['a', 'b']));
   });
 
   it('interactive requests go before batch requests', async () => {
@@ -103,6 +153,25 @@ describe('EncoderEngine', () => {
     engine.encode(encodeRequest('batch', [100, 100, 100], 'batch'));
     engine.encode(encodeRequest('chat', [10, 10]));
     expect(ended(await drain(engine))).toEqual(['chat', 'batch']);
+  });
+
+  it('an interactive request ends the turn of a batch request', async () => {
+    const { engine, runner } = build();
+    engine.encode(encodeRequest('batch', [80, 30, 5], 'batch'));
+    await engine.step();
+    engine.encode(encodeRequest('chat', [60]));
+    await drain(engine);
+    expect(runner.batches.map(({ width }) => width)).toEqual([80, 60, 30, 5]);
+  });
+
+  it('a cancelled request gives up its turn', async () => {
+    const { engine, runner } = build();
+    engine.encode(encodeRequest('a', [80, 30, 5]));
+    engine.encode(encodeRequest('b', [50]));
+    await engine.step();
+    engine.cancel('a');
+    await drain(engine);
+    expect(runner.batches.map(({ width }) => width)).toEqual([80, 50]);
   });
 
   it('pads with the padding token and starts positions where the model does', async () => {
