@@ -1,12 +1,12 @@
 import { ServiceError } from '../contract/errors.js';
 import type { RerankJob } from '../contract/job.js';
 import type { EncoderManifest } from '../models/manifest.js';
-import { abortable } from '../platform/abortable.js';
-import { chunks } from './chunks.js';
+import { type ChunkOptions, chunks, tokensOfChunks } from './chunks.js';
 import type { EngineRuns } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
 import { cosineRelevance, sigmoid } from './relevance.js';
 import type { FormattedSequence } from './sequence-format.js';
+import { TextReader } from './text-reader.js';
 import type { Tokenizer } from './tokenizer.js';
 
 export interface RerankRunnerOptions {
@@ -17,22 +17,30 @@ export interface RerankRunnerOptions {
   readonly contextLength: number;
   /** Tokens handed to the engine together; the next such batch is prepared while one runs. */
   readonly batchTokens?: number;
-  /** Documents, and their characters, that are tokenized together: between two such slices a request can end. */
-  readonly sliceDocuments?: number;
-  readonly sliceCharacters?: number;
+  /** Documents, and their characters, that are tokenized together: between two such calls a request can end. */
+  readonly callDocuments?: number;
+  readonly callCharacters?: number;
 }
 
-/** Document chunks on their way through the engine, each with the document it is of. */
-interface Batch {
-  readonly sequences: FormattedSequence[];
-  readonly documents: number[];
-  tokens: number;
+/** Sequences on their way through the engine, each with whoever takes its row, called in this order. */
+class Batch {
+  readonly sequences: FormattedSequence[] = [];
+  readonly takers: ((row: Float32Array) => void)[] = [];
+  tokens = 0;
+
+  add(sequence: FormattedSequence, take: (row: Float32Array) => void): void {
+    this.sequences.push(sequence);
+    this.takers.push(take);
+    this.tokens += sequence.tokens.length;
+  }
 }
 
 /** How a query is compared with a chunk. */
 interface Comparison {
   /** Document tokens of a chunk at most. */
   readonly chunkSize: number;
+  /** What is run once, ahead of the chunks. */
+  readonly query?: { readonly sequence: FormattedSequence; readonly take: (row: Float32Array) => void };
   format(chunk: Int32Array): FormattedSequence;
   /** Relevance, within 0..1, from the chunk's row. */
   score(row: Float32Array): number;
@@ -40,10 +48,16 @@ interface Comparison {
 
 /** Answers rerank requests: the relevance of a document is that of its best chunk. */
 export class RerankRunner {
-  readonly #options: Required<RerankRunnerOptions>;
+  readonly #options: RerankRunnerOptions & { readonly batchTokens: number };
+  readonly #texts: TextReader;
 
   constructor(options: RerankRunnerOptions) {
-    this.#options = { batchTokens: 16_384, sliceDocuments: 128, sliceCharacters: 65_536, ...options };
+    this.#options = { batchTokens: 16_384, ...options };
+    this.#texts = new TextReader({
+      tokenizer: options.tokenizer,
+      callTexts: options.callDocuments ?? 128,
+      callCharacters: options.callCharacters ?? 65_536,
+    });
   }
 
   /**
@@ -51,21 +65,22 @@ export class RerankRunner {
    * @throws ServiceError when the request cannot be answered; the reason of the request's signal when it ends early.
    */
   async run(job: RerankJob, request: HeldRequest): Promise<void> {
-    const query = await abortable(this.#options.tokenizer.encode(job.query), request.signal);
+    const { manifest, contextLength } = this.#options;
+    const query = await this.#texts.tokensOf(job.query, { maxTokens: contextLength, signal: request.signal });
     const comparison =
-      this.#options.manifest.scoring === 'cross-encoder'
-        ? this.#crossEncoder(query)
-        : await this.#biEncoder(query, request);
-    const scores = new Array<number>(job.documents.length).fill(0);
+      manifest.scoring === 'cross-encoder' ? this.#crossEncoder(query) : this.#biEncoder(query);
+    // By text: equal documents are run once, so that their scores are the same to the last bit.
+    const best = new Map(job.documents.map((document) => [document, 0]));
 
     let running: Promise<void> = Promise.resolve();
-    for await (const batch of this.#batches(job, comparison, request.signal)) {
+    for await (const batch of this.#batches(job, { comparison, best, signal: request.signal })) {
       await running;
-      running = this.#score(batch, comparison, scores, request);
+      running = this.#run(batch, request);
       // Awaited when the next batch is ready; until then its failure has a listener.
       running.catch(() => {});
     }
     await running;
+    const scores = job.documents.map((document) => best.get(document)!);
     request.reply.send({ type: 'ranked', scores, spent: request.spent, timings: request.timings() });
   }
 
@@ -75,7 +90,7 @@ export class RerankRunner {
     if (chunkSize < 1) {
       throw new ServiceError(
         'invalidParameter',
-        `query: its ${query.length} tokens leave no room for a document in the context of ${contextLength}`,
+        `query: leaves no room for a document in the context of ${contextLength} tokens`,
       );
     }
     return {
@@ -85,78 +100,58 @@ export class RerankRunner {
     };
   }
 
-  async #biEncoder(query: Int32Array, request: HeldRequest): Promise<Comparison> {
+  #biEncoder(query: Int32Array): Comparison {
     const { contextLength, tokenizer } = this.#options;
     const chunkSize = contextLength - tokenizer.format.singleOverhead;
     if (query.length > chunkSize) {
       throw new ServiceError(
         'invalidParameter',
-        `query: its ${query.length} tokens do not fit in the context of ${contextLength}`,
+        `query: does not fit in the context of ${contextLength} tokens`,
       );
     }
-    const embedding = await this.#encode([tokenizer.format.single(query)], request);
+    let embedding = new Float32Array();
     return {
       chunkSize,
+      query: {
+        sequence: tokenizer.format.single(query),
+        take: (row) => {
+          embedding = row.slice();
+        },
+      },
       format: (chunk) => tokenizer.format.single(chunk),
       score: (row) => cosineRelevance(embedding, row),
     };
   }
 
-  /** The chunks of all documents, tokenized a slice at a time and gathered into batches for the engine. */
-  async *#batches(job: RerankJob, comparison: Comparison, signal: AbortSignal): AsyncGenerator<Batch> {
-    const { tokenizer, batchTokens } = this.#options;
-    const options = { size: comparison.chunkSize, overlap: job.overlapTokens, max: job.maxChunksPerDoc };
-    let batch: Batch = { sequences: [], documents: [], tokens: 0 };
-    for (const { first, texts } of this.#slices(job.documents)) {
-      const encoded = await abortable(tokenizer.encodeBatch(texts), signal);
-      for (const [offset, tokens] of encoded.entries()) {
-        checkOverlap(tokens.length, options);
-        for (const chunk of chunks(tokens, options)) {
-          const sequence = comparison.format(chunk);
-          batch.sequences.push(sequence);
-          batch.documents.push(first + offset);
-          batch.tokens += sequence.tokens.length;
-          if (batch.tokens < batchTokens) continue;
+  /** The query and the chunks of all documents, in batches for the engine; `best` is raised by what comes of them. */
+  async *#batches(
+    { overlapTokens, maxChunksPerDoc }: RerankJob,
+    options: { comparison: Comparison; best: Map<string, number>; signal: AbortSignal },
+  ): AsyncGenerator<Batch> {
+    const { comparison, best, signal } = options;
+    const cut: ChunkOptions = { size: comparison.chunkSize, overlap: overlapTokens, max: maxChunksPerDoc };
+    let batch = new Batch();
+    if (comparison.query !== undefined) batch.add(comparison.query.sequence, comparison.query.take);
+    for await (const read of this.#texts.read(best.keys(), { maxTokens: tokensOfChunks(cut), signal })) {
+      for (const { text, tokens } of read) {
+        checkOverlap(tokens.length, cut);
+        const take = (row: Float32Array) => {
+          const score = comparison.score(row);
+          if (!Number.isFinite(score)) throw new Error('The model gave a score that is not a number.');
+          best.set(text, Math.max(best.get(text)!, score));
+        };
+        for (const chunk of chunks(tokens, cut)) {
+          batch.add(comparison.format(chunk), take);
+          if (batch.tokens < this.#options.batchTokens) continue;
           yield batch;
-          batch = { sequences: [], documents: [], tokens: 0 };
+          batch = new Batch();
         }
       }
     }
     if (batch.sequences.length > 0) yield batch;
   }
 
-  *#slices(documents: readonly string[]): Generator<{ first: number; texts: string[] }> {
-    const { sliceDocuments, sliceCharacters } = this.#options;
-    let texts: string[] = [];
-    let characters = 0;
-    for (const [index, document] of documents.entries()) {
-      texts.push(document);
-      characters += document.length;
-      const isLast = index === documents.length - 1;
-      if (!isLast && texts.length < sliceDocuments && characters < sliceCharacters) continue;
-      yield { first: index + 1 - texts.length, texts };
-      texts = [];
-      characters = 0;
-    }
-  }
-
-  async #score(
-    { sequences, documents }: Batch,
-    comparison: Comparison,
-    scores: number[],
-    request: HeldRequest,
-  ): Promise<void> {
-    const { dimension } = this.#options.manifest;
-    const rows = await this.#encode(sequences, request);
-    request.markFirstToken();
-    for (const [index, document] of documents.entries()) {
-      const score = comparison.score(rows.subarray(index * dimension, (index + 1) * dimension));
-      if (!Number.isFinite(score)) throw new Error('The model gave a score that is not a number.');
-      scores[document] = Math.max(scores[document]!, score);
-    }
-  }
-
-  async #encode(sequences: readonly FormattedSequence[], request: HeldRequest): Promise<Float32Array> {
+  async #run({ sequences, takers, tokens }: Batch, request: HeldRequest): Promise<void> {
     const { manifest, runs } = this.#options;
     const rows = await runs.encode(
       {
@@ -168,17 +163,17 @@ export class RerankRunner {
         request.admitted = true;
       },
     );
-    const tokens = sequences.reduce((sum, sequence) => sum + sequence.tokens.length, 0);
     request.spent = { ...request.spent, promptTokens: request.spent.promptTokens + tokens };
-    return rows;
+    request.markFirstToken();
+    const { dimension } = manifest;
+    for (const [index, take] of takers.entries()) {
+      take(rows.subarray(index * dimension, (index + 1) * dimension));
+    }
   }
 }
 
 /** Chunks that shared all their tokens with the one before would never reach a document's end. */
-function checkOverlap(
-  tokens: number,
-  { size, overlap, max }: { size: number; overlap: number; max: number },
-): void {
+function checkOverlap(tokens: number, { size, overlap, max }: ChunkOptions): void {
   if (tokens <= size || max === 1 || overlap < size) return;
   throw new ServiceError(
     'invalidParameter',

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Frame } from '../../src/contract/frame.js';
+import type { RerankJob } from '../../src/contract/job.js';
 import type { EncodeRequest } from '../../src/engine/request.js';
 import type { EncoderManifest } from '../../src/models/manifest.js';
 import { EngineRuns } from '../../src/worker/engine-runs.js';
@@ -148,11 +149,10 @@ describe('cross-encoder', () => {
     const { log, enqueue } = await open(encoderManifest, bertTokenizer, 16);
     const query = 'how many people live there '.repeat(4);
     await enqueue(rerankJob({ query }));
-    const { length } = await bertTokenizer.encode(query);
     expect(await log.ending('request-1')).toMatchObject({
       type: 'failed',
       error: 'invalidParameter',
-      message: `query: its ${length} tokens leave no room for a document in the context of 16`,
+      message: 'query: leaves no room for a document in the context of 16 tokens',
     });
   });
 
@@ -185,25 +185,55 @@ describe('bi-encoder', () => {
     const dimension = embeddings![0]!.embedding.length;
     const { engine, log, enqueue } = await open({ ...biManifest, dimension }, biTokenizer);
     await enqueue(rerankJob({ query, documents: known }));
-    engine.answer(await engine.nextEncode(), () => embeddingOf(query)!);
-    engine.answer(await engine.nextEncode(), (index) => embeddingOf(known[index]!)!);
+    const texts = [query, ...known];
+    engine.answer(await engine.nextEncode(), (index) => embeddingOf(texts[index]!)!);
     const scores = scoresOf(await log.ending('request-1')) as number[];
     for (const [index, document] of known.entries()) {
       expect(scores[index]).toBeCloseTo((cosine![documents.indexOf(document)]! + 1) / 2, 4);
     }
   });
 
-  test('query and chunks are embedded each by itself, the query once', async () => {
+  test('query and chunks are embedded each by itself, the query once and with the first of them', async () => {
     const { engine, log, enqueue } = await open(biManifest, biTokenizer, 32);
     await enqueue(rerankJob({ query: 'where', documents: ['mill '.repeat(40), 'race'] }));
-    const query = await engine.nextEncode();
-    expect(tokensOf(query)).toEqual([[2, ...(await biTokenizer.encode('where')), 3]]);
-    engine.answer(query, () => [1, 0]);
-    const documents = await engine.nextEncode();
-    expect(lengths(documents)[0]).toBe(32);
-    expect(tokensOf(documents).at(-1)).toEqual([2, ...(await biTokenizer.encode('race')), 3]);
-    engine.answer(documents, (index) => (index === 1 ? [2, 0] : [0, -1]));
+    const request = await engine.nextEncode();
+    expect(tokensOf(request)[0]).toEqual([2, ...(await biTokenizer.encode('where')), 3]);
+    expect(lengths(request)[1]).toBe(32);
+    expect(tokensOf(request).at(-1)).toEqual([2, ...(await biTokenizer.encode('race')), 3]);
+    engine.answer(
+      request,
+      (index) =>
+        [
+          [1, 0],
+          [0, -1],
+          [2, 0],
+        ][index] ?? [0, 3],
+    );
     expect(scoresOf(await log.ending('request-1'))).toEqual([1, 0.5]);
+  });
+
+  test('a query is embedded beside later batches no more, and they are compared with it', async () => {
+    const documents = Array.from({ length: 30 }, (_, index) => `document ${index}`);
+    const { engine, done, sent } = start({ manifest: biManifest, documents, batchTokens: 60 });
+    let seen = -1;
+    while (seen < documents.length) {
+      const request = await engine.nextEncode();
+      const first = seen;
+      seen += request.sequences.length;
+      engine.answer(request, (index) => (first + index === -1 ? [1, 0] : [1, first + index]));
+    }
+    await done;
+    expect(sent[0]).toMatchObject({
+      scores: documents.map((_, index) => expect.closeTo((1 / Math.hypot(1, index) + 1) / 2, 5)),
+    });
+  });
+
+  test('a query that fills the context is served, and one token more is refused', async () => {
+    const { engine, log, enqueue } = await open(biManifest, biTokenizer, 16);
+    await enqueue(rerankJob({ id: 'a', query: '.'.repeat(14), documents: ['race'] }));
+    expect(lengths(await engine.nextEncode())[0]).toBe(16);
+    await enqueue(rerankJob({ id: 'b', query: '.'.repeat(15), documents: ['race'] }));
+    expect(await log.ending('b')).toMatchObject({ type: 'failed', error: 'invalidParameter' });
   });
 
   test('a query longer than the context is refused', async () => {
@@ -217,30 +247,40 @@ describe('bi-encoder', () => {
   });
 });
 
+function start({
+  manifest = encoderManifest,
+  documents,
+  query = 'one',
+  ...options
+}: {
+  manifest?: EncoderManifest;
+  documents: string[];
+  query?: string;
+  batchTokens?: number;
+  callDocuments?: number;
+  callCharacters?: number;
+}) {
+  const engine = new FakeEngine(manifest);
+  const runs = new EngineRuns(engine);
+  const runner = new RerankRunner({
+    manifest,
+    tokenizer: bertTokenizer,
+    runs,
+    contextLength: 128,
+    ...options,
+  });
+  const sent: Parameters<Reply['send']>[0][] = [];
+  const reply = { send: (body) => void sent.push(body), delivered: async () => {} } as Reply;
+  const request = new HeldRequest({ job: rerankJob({ query, documents }), reply, clock: Date });
+  const done = runner.run(request.job as RerankJob, request).finally(() => request.release());
+  return { engine, runs, request, done, sent };
+}
+
 describe('many documents', () => {
   const documents = Array.from({ length: 50 }, (_, index) => `document ${index}`);
 
-  function start(options: { batchTokens: number }) {
-    const engine = new FakeEngine(encoderManifest);
-    const runs = new EngineRuns(engine);
-    const runner = new RerankRunner({
-      manifest: encoderManifest,
-      tokenizer: bertTokenizer,
-      runs,
-      contextLength: 128,
-      sliceDocuments: 8,
-      ...options,
-    });
-    const sent: Parameters<Reply['send']>[0][] = [];
-    const reply = { send: (body) => void sent.push(body), delivered: async () => {} } as Reply;
-    const job = rerankJob({ query: 'one', documents });
-    const request = new HeldRequest({ job, reply, clock: Date });
-    const done = runner.run(job, request).finally(() => request.release());
-    return { engine, runs, request, done, sent };
-  }
-
   test('go through the engine in batches, one at a time, in order', async () => {
-    const { engine, runs, done, sent } = start({ batchTokens: 100 });
+    const { engine, runs, done, sent } = start({ documents, batchTokens: 100, callDocuments: 8 });
     let seen = 0;
     while (seen < documents.length) {
       const request = await engine.nextEncode();
@@ -257,7 +297,7 @@ describe('many documents', () => {
   });
 
   test('a request that ends stops between batches and leaves nothing in the engine', async () => {
-    const { engine, runs, request, done } = start({ batchTokens: 100 });
+    const { engine, runs, request, done } = start({ documents, batchTokens: 100, callDocuments: 8 });
     const first = await engine.nextEncode();
     request.end({ type: 'cancelled' });
     await expect(done).rejects.toThrow(RequestEnded);
@@ -266,9 +306,37 @@ describe('many documents', () => {
   });
 
   test('a batch that fails ends the request', async () => {
-    const { engine, done } = start({ batchTokens: 100 });
+    const { engine, done } = start({ documents, batchTokens: 100, callDocuments: 8 });
     const { id } = await engine.nextEncode();
     engine.step([{ type: 'failed', id, reason: 'the model failed to run' }]);
     await expect(done).rejects.toThrow('the model failed to run');
+  });
+
+  test('equal documents are run once and score the same', async () => {
+    const repeated = ['mill', 'race', 'mill', '', 'race', ''];
+    const { engine, done, sent } = start({ documents: repeated });
+    const request = await engine.nextEncode();
+    expect(request.sequences).toHaveLength(3);
+    engine.answer(request, (index) => [index]);
+    await done;
+    const [mill, race, empty] = [0, 1, 2].map((logit) => expect.closeTo(1 / (1 + Math.exp(-logit)), 6));
+    expect(sent[0]).toMatchObject({ scores: [mill, race, mill, empty, race, empty] });
+  });
+
+  test('a document of a million words is read no further than its chunks reach', async () => {
+    const documents = ['mill race wheel stone '.repeat(250_000)];
+    const { engine, done, sent } = start({ documents, callCharacters: 4_000, batchTokens: 1_000_000 });
+    const request = await engine.nextEncode();
+    expect(request.sequences).toHaveLength(1024);
+    expect(new Set(lengths(request))).toEqual(new Set([128]));
+    engine.answer(request, (index) => [index === 1023 ? 2 : -2]);
+    await done;
+    expect(sent[0]).toMatchObject({ scores: [expect.closeTo(1 / (1 + Math.exp(-2)), 6)] });
+  });
+
+  test('a query of a million words is refused without being read to its end', async () => {
+    const query = 'mill race wheel stone '.repeat(250_000);
+    const { done } = start({ query, documents: ['mill'], callCharacters: 4_000 });
+    await expect(done).rejects.toThrow(/^query: leaves no room/);
   });
 });
