@@ -57,6 +57,7 @@ export async function withSchemaEngine<T>(
 /**
  * The driver adapter refuses results with a column of the type `"char"`, which the engine needs to read the
  * catalogue. It knows arrays of them: so such a column passes through it as one, and is put right behind it.
+ * It also cuts scripts at every semicolon, those of comments and functions included: they go to the server whole.
  */
 function knowingChar(pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory {
   const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<pg.QueryResult>;
@@ -75,6 +76,7 @@ function knowingChar(pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory {
       );
       return { ...result, columnTypes };
     };
+    adapter.executeScript = async (script) => void (await query(script));
     return adapter;
   };
   return {
