@@ -16,6 +16,9 @@ export function taskQueueName(name: string): string {
   return `@${name}`;
 }
 
+/** The tasks that each deliver one notice to one webhook; the id of a task is that of its delivery. */
+export const webhookTasks = 'webhooks';
+
 /** The channel on which one API process receives the frames of its own requests. */
 export function replyChannel(apiId: string): string {
   return `headrace.reply.${apiId}`;
