@@ -8,12 +8,13 @@ import type { PresenceBoard } from '../platform/presence.js';
 import { Admission } from './admit.js';
 import type { ApiDatabase } from './api-database.js';
 import { Authenticator } from './authenticate.js';
-import { answerBrokenRequest } from './broken-request.js';
+import { answerBrokenRequest, leaveNothingToNode } from './broken-request.js';
 import { Connections } from './connections.js';
 import { drainOnClose } from './drain.js';
 import { explain, handleErrors, sendError } from './errors.js';
 import { addGate } from './gate.js';
 import { acceptJsonOnly } from './json-body.js';
+import { LimitGate } from './limit-gate.js';
 import { ApiMetrics } from './metrics.js';
 import { Replies, type ReplyTiming } from './replies.js';
 import { followRequests } from './request-context.js';
@@ -58,6 +59,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { apiId, config, database, backplane, presence, catalogue, logger, timing } = options;
   const replies = await Replies.open({ apiId, backplane, logger, timing: timing?.replies });
   const ledger = new UsageLedger({ store: database.usage, logger });
+  const limits = new LimitGate({ apiId, store: database.limits, logger });
   const metrics = new ApiMetrics({
     registry: createRegistry(),
     backplane,
@@ -75,6 +77,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     requestTimeout: arrivalTimeoutMs,
     return503OnClosing: false,
     routerOptions: { maxParamLength: 1_000 },
+    http: { requireHostHeader: false },
     clientErrorHandler: answerBrokenRequest,
     frameworkErrors: (error, request, response) => {
       response.header(requestIdHeader, request.id);
@@ -83,13 +86,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   const routes = new RouteTable(app);
   handleErrors(app);
+  leaveNothingToNode(app);
   acceptJsonOnly(app);
   const connections = new Connections(app);
   followRequests(app, { connections, metrics });
-  drainOnClose(app, { connections, replies, ledger, drainMs: timing?.drainMs });
+  drainOnClose(app, { connections, replies, ledger, limits, drainMs: timing?.drainMs });
   addGate(app, { authenticator: new Authenticator({ keys: database.keys, logger }), routes });
 
-  const services = { apiId, catalogue, backplane, replies, ledger, metrics, requestTimeoutMs };
+  const services = { apiId, catalogue, backplane, replies, ledger, limits, metrics, requestTimeoutMs };
   const admission = new Admission({ catalogue, backplane, maxQueueDepth });
   const operations = { ...services, admission, keepAliveMs: timing?.keepAliveMs ?? keepAliveMs };
   addChatRoutes(app, operations);
@@ -98,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   addHealthRoutes(app, { database, backplane, presence, catalogue });
   addMetricsRoute(app, { metrics });
   addDocumentationRoutes(app, { version: options.version });
+  await limits.open();
   await app.ready();
   return app;
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '../contract/errors.js';
 import { traceId } from './request-id.js';
 
@@ -35,4 +36,17 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
   const cut = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(cut));
   socket.resume();
+}
+
+/**
+ * What Node.js would refuse by itself, in words that are not this service's: a request without a Host header (where
+ * its own check is off) and one that expects something unknown, which may be answered all the same.
+ */
+export function leaveNothingToNode(app: FastifyInstance): void {
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  app.addHook('onRequest', async ({ headers, raw: { httpVersion } }) => {
+    if (headers.host === undefined && httpVersion === '1.1') {
+      throw new ServiceError('invalidParameter', 'headers.host: is required');
+    }
+  });
 }

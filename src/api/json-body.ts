@@ -1,6 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '../contract/errors.js';
+import { isNestedDeeperThan } from './nesting.js';
+
+/** Far more than a tool's schema needs, and far less than walking over it may take. */
+const maxDepth = 256;
 
 const byteOrderMark = '\uFEFF';
 
@@ -22,6 +26,9 @@ export function acceptJsonOnly(app: FastifyInstance): void {
 /** @throws ServiceError invalidParameter saying where the text stops being JSON. */
 export function parseJson(body: Buffer): unknown {
   if (!isUtf8(body)) throw new ServiceError('invalidParameter', 'body: is not valid UTF-8');
+  if (isNestedDeeperThan(body, maxDepth)) {
+    throw new ServiceError('invalidParameter', `body: is nested more than ${maxDepth} levels deep`);
+  }
   const text = body.toString();
   try {
     return JSON.parse(text.startsWith(byteOrderMark) ? text.slice(1) : text);

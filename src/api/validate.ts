@@ -20,9 +20,10 @@ export function validate<T extends z.ZodType>(schema: T, value: unknown, where =
 export function formatPath(path: readonly PropertyKey[], where: string): string {
   let text = '';
   for (const key of path) {
+    const name = String(key).slice(0, 100);
     if (typeof key === 'number') text += `[${key}]`;
-    else if (/^[A-Za-z_$][\w$]*$/.test(String(key))) text += text === '' ? String(key) : `.${String(key)}`;
-    else text += `[${JSON.stringify(String(key).slice(0, 100))}]`;
+    else if (/^[A-Za-z_$][\w$]*$/.test(name)) text += text === '' ? name : `.${name}`;
+    else text += `[${JSON.stringify(name)}]`;
   }
   return text === '' ? where : text;
 }
