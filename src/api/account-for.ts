@@ -13,20 +13,25 @@ export async function accountFor(
     request: FastifyRequest;
     response: FastifyReply;
     operation: UsageEntry['operation'];
-    endUser: string | null | undefined;
+    endUser: string | null;
     envelope: Envelope;
-    services: Pick<Services, 'ledger' | 'metrics'>;
+    services: Pick<Services, 'ledger' | 'limits' | 'metrics'>;
   },
 ): Promise<void> {
   const { request, response, operation, endUser, envelope, services } = options;
   const ending = await reply.ending;
+  const { promptTokens, completionTokens } = ending.spent;
+  services.limits.settle(
+    { accountId: request.caller.accountId, model: reply.model },
+    { id: reply.id, tokens: promptTokens + completionTokens },
+  );
   const totalMs = Date.now() - envelope.enqueuedAt;
   const entry: UsageEntry = {
     id: reply.id,
     ...request.caller,
     model: reply.model,
     operation,
-    endUser: endUser ?? null,
+    endUser,
     ...ending.spent,
     finishReason: ending.reason,
     status: statusOf(ending, response),

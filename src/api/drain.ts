@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '../contract/errors.js';
 import type { Connections } from './connections.js';
+import type { LimitGate } from './limit-gate.js';
 import type { Replies } from './replies.js';
 import type { UsageLedger } from './usage-ledger.js';
 
@@ -19,9 +20,15 @@ const sweepMs = 50;
  */
 export function drainOnClose(
   app: FastifyInstance,
-  options: { connections: Connections; replies: Replies; ledger: UsageLedger; drainMs?: number },
+  options: {
+    connections: Connections;
+    replies: Replies;
+    ledger: UsageLedger;
+    limits: LimitGate;
+    drainMs?: number;
+  },
 ): void {
-  const { connections, replies, ledger, drainMs = 30_000 } = options;
+  const { connections, replies, ledger, limits, drainMs = 30_000 } = options;
   const timers: NodeJS.Timeout[] = [];
   let stopping: ServiceError | undefined;
 
@@ -40,6 +47,6 @@ export function drainOnClose(
   app.addHook('onClose', async () => {
     for (const timer of timers) clearTimeout(timer);
     await replies.close({ graceMs: settleMs });
-    await ledger.close({ graceMs: settleMs });
+    await Promise.all([ledger.close({ graceMs: settleMs }), limits.close({ graceMs: settleMs })]);
   });
 }

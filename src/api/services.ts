@@ -1,6 +1,7 @@
 import type { Catalogue } from '../models/catalogue.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
 import type { Admission } from './admit.js';
+import type { LimitGate } from './limit-gate.js';
 import type { ApiMetrics } from './metrics.js';
 import type { Replies } from './replies.js';
 import type { UsageLedger } from './usage-ledger.js';
@@ -11,6 +12,7 @@ export interface Services {
   readonly catalogue: Catalogue;
   readonly backplane: Backplane;
   readonly admission: Admission;
+  readonly limits: LimitGate;
   readonly replies: Replies;
   readonly ledger: UsageLedger;
   readonly metrics: ApiMetrics;

@@ -49,7 +49,7 @@ export class UsageLedger {
   }
 
   record(entry: UsageEntry): void {
-    this.#kept.push({ ...entry, endUser: entry.endUser === null ? null : storable(entry.endUser) });
+    this.#kept.push(entry);
     const excess = this.#kept.length - this.#maxKept;
     if (excess > 0) {
       this.#kept.splice(0, excess);
@@ -107,9 +107,4 @@ export class UsageLedger {
       });
     return this.#writing;
   }
-}
-
-/** Postgres stores neither U+0000 nor lone surrogates; a name of an end user needs no more than this. */
-function storable(text: string): string {
-  return Buffer.from(text.replaceAll('\0', '').slice(0, 256)).toString();
 }

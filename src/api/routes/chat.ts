@@ -4,8 +4,10 @@ import { accountFor } from '../account-for.js';
 import { refuseImages } from '../admit.js';
 import { gatherChat, streamChat } from '../chat-reply.js';
 import { chatJob, enqueue } from '../enqueue.js';
+import { enter } from '../enter.js';
 import { replyId } from '../request-id.js';
 import type { Services } from '../services.js';
+import { storableText } from '../storable-text.js';
 import { refuseUnsupportedFields } from '../unsupported-fields.js';
 import { validate } from '../validate.js';
 
@@ -19,7 +21,6 @@ export function addChatRoutes(app: FastifyInstance, services: Services): void {
     request.servedModel = model.id;
     refuseUnsupportedFields(body);
     refuseImages(body, model);
-    await admission.enter(model.id);
 
     const now = Date.now();
     const envelope = {
@@ -28,9 +29,12 @@ export function addChatRoutes(app: FastifyInstance, services: Services): void {
       enqueuedAt: now,
       deadlineAt: now + requestTimeoutMs,
     };
-    const reply = enqueue(chatJob(body, { model, envelope }), services);
+    const endUser = body.user == null ? null : storableText(body.user);
+    const job = chatJob(body, { model, envelope });
+    await enter(job, { model, endUser, request, response, services });
+    const reply = enqueue(job, services);
     reply.dropWhen(request.disconnected);
-    void accountFor(reply, { request, response, operation: 'chat', endUser: body.user, envelope, services });
+    void accountFor(reply, { request, response, operation: 'chat', endUser, envelope, services });
 
     const head = { id: reply.id, model: model.id, created: Math.floor(now / 1000) };
     if (!body.stream) return gatherChat(reply, { head, response });

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { rerankRequestSchema } from '../../contract/rerank.js';
 import { accountFor } from '../account-for.js';
 import { enqueue, rerankJob } from '../enqueue.js';
+import { enter } from '../enter.js';
 import { replyId } from '../request-id.js';
 import { gatherRanking } from '../rerank-reply.js';
 import type { Services } from '../services.js';
@@ -15,7 +16,6 @@ export function addRerankRoutes(app: FastifyInstance, services: Services): void 
     const body = validate(rerankRequestSchema, request.body);
     const model = admission.model(body.model, 'rerank');
     request.servedModel = model.id;
-    await admission.enter(model.id);
 
     const now = Date.now();
     const envelope = {
@@ -24,7 +24,9 @@ export function addRerankRoutes(app: FastifyInstance, services: Services): void 
       enqueuedAt: now,
       deadlineAt: now + requestTimeoutMs,
     };
-    const reply = enqueue(rerankJob(body, { model, envelope }), services);
+    const job = rerankJob(body, { model, envelope });
+    await enter(job, { model, endUser: null, request, response, services });
+    const reply = enqueue(job, services);
     reply.dropWhen(request.disconnected);
     void accountFor(reply, { request, response, operation: 'rerank', endUser: null, envelope, services });
 

@@ -7,9 +7,18 @@ import { PrismaClient } from './generated/client.js';
 /** What a query waits for a connection before it fails: a client is waiting for the answer. */
 const connectTimeoutMs = 5_000;
 
+/** One statement with its parameters; `name` lets each connection prepare it once. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
 export interface Database {
   /** Queries by model. */
   readonly client: PrismaClient;
+  /** Calls a function of the database, where going through a model would cost more than the function itself. */
+  query<Row extends object>(statement: Statement): Promise<Row[]>;
   /** Resolves when the database answers; rejects with the reason, or when `signal` aborts. */
   check(signal: AbortSignal): Promise<void>;
   /** Idempotent. */
@@ -30,6 +39,8 @@ export function openDatabase(url: string, options: { logger: Logger; maxConnecti
   let closing: Promise<void> | undefined;
   return {
     client,
+    query: async <Row extends object>({ name, text, values }: Statement) =>
+      (await pool.query<Row>({ name, text, values: [...values] })).rows,
     check: async (signal) => void (await abortable(pool.query('SELECT 1'), signal)),
     close: () => {
       closing ??= client.$disconnect().then(() => pool.end());

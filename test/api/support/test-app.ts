@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import type { ApiDatabase } from '../../../src/api/api-database.js';
 import { type AppOptions, buildApp } from '../../../src/api/app.js';
 import type { KeyRecord } from '../../../src/api/key-store.js';
+import type { EndedRequest, LimitStore } from '../../../src/api/limit-store.js';
 import type { UsageEntry } from '../../../src/api/usage-store.js';
 import { catalogueSchema } from '../../../src/models/catalogue.js';
 import { hashKey } from '../../../src/platform/keys.js';
@@ -36,6 +37,7 @@ export class FakeDatabase implements ApiDatabase {
   readonly records = new Map<string, KeyRecord>();
   readonly entries: UsageEntry[] = [];
   readonly touched: string[] = [];
+  readonly settled: EndedRequest[] = [];
   finds = 0;
   away = false;
   readonly #listeners = new Set<() => void>();
@@ -64,6 +66,23 @@ export class FakeDatabase implements ApiDatabase {
       return this.records.get(sha256);
     },
     touch: async (id: string) => void this.touched.push(id),
+  };
+
+  /** Admits everything. */
+  readonly limits: LimitStore = {
+    reserve: async (_lane, requests) => {
+      this.#refuseWhenAway();
+      return requests.map(() => ({
+        refused: undefined,
+        requests: undefined,
+        tokens: undefined,
+        at: new Date(),
+      }));
+    },
+    settle: async (_lane, ended) => void this.settled.push(...ended),
+    beat: async () => {},
+    leave: async () => {},
+    sweep: async () => 0,
   };
 
   readonly usage = {
