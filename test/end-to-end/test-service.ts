@@ -17,27 +17,31 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The models that end-to-end tests serve: small ones with random weights. */
 export const chatModel = 'fixture/llama';
 export const rerankModel = 'fixture-cross-encoder';
+export const xlmRerankModel = 'fixture-xlm-roberta';
+export const biRerankModel = 'fixture-bi-encoder';
 
-const catalogue = {
-  models: [
-    {
-      id: chatModel,
-      task: 'chat',
-      weights: 'float32',
-      threads: 1,
-      kvMiB: 64,
-      defaults: { maxTokens: 64 },
-      sources: [{ from: 'file', path: resolve(root, 'test/fixtures/decoder/llama-tied') }],
-    },
-    {
-      id: rerankModel,
-      task: 'rerank',
-      weights: 'float32',
-      threads: 1,
-      sources: [{ from: 'file', path: resolve(root, 'test/fixtures/encoder/bert-cross-encoder') }],
-    },
-  ],
-};
+const rerankEntry = (id: string, folder: string) => ({
+  id,
+  task: 'rerank',
+  weights: 'float32',
+  threads: 1,
+  sources: [{ from: 'file', path: resolve(root, 'test/fixtures/encoder', folder) }],
+});
+
+const catalogueEntries = [
+  {
+    id: chatModel,
+    task: 'chat',
+    weights: 'float32',
+    threads: 1,
+    kvMiB: 64,
+    defaults: { maxTokens: 64 },
+    sources: [{ from: 'file', path: resolve(root, 'test/fixtures/decoder/llama-tied') }],
+  },
+  rerankEntry(rerankModel, 'bert-cross-encoder'),
+  rerankEntry(xlmRerankModel, 'xlm-roberta-cross-encoder'),
+  rerankEntry(biRerankModel, 'bert-bi-encoder'),
+];
 
 /** A process of the service, run from `dist` by the command line as an operator would. */
 export class ServiceProcess {
@@ -97,7 +101,9 @@ export class ServiceProcess {
 export interface TestServiceOptions {
   /** Environment variables beside those that name the servers. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Models that get a worker process; both when left out. */
+  /** Models in the catalogue: the chat model and one reranker when left out. */
+  readonly models?: readonly string[];
+  /** Models that get a worker process; all in the catalogue when left out. */
   readonly workers?: readonly string[];
   readonly apis?: number;
 }
@@ -113,7 +119,9 @@ export class TestService {
   static async start(settings: BackplaneSettings, options: TestServiceOptions = {}): Promise<TestService> {
     const folder = await mkdtemp(join(tmpdir(), 'headrace-service-'));
     const modelsFile = join(folder, 'models.json');
-    await writeFile(modelsFile, JSON.stringify(catalogue));
+    const served = options.models ?? [chatModel, rerankModel];
+    const models = catalogueEntries.filter(({ id }) => served.includes(id));
+    await writeFile(modelsFile, JSON.stringify({ models }));
     await migrate(settings.databaseUrl);
     const database = openDatabase(settings.databaseUrl, {
       logger: createLogger({ level: 'silent', name: 'test' }),
@@ -130,7 +138,7 @@ export class TestService {
       ...options.environment,
     });
     try {
-      for (const model of options.workers ?? [chatModel, rerankModel]) service.startWorker(model);
+      for (const model of options.workers ?? served) service.startWorker(model);
       for (let count = 0; count < (options.apis ?? 1); count++) await service.#addApi();
       if (options.workers === undefined) await service.ready();
       return service;
