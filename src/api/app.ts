@@ -91,7 +91,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const connections = new Connections(app);
   followRequests(app, { connections, metrics });
   drainOnClose(app, { connections, replies, ledger, limits, drainMs: timing?.drainMs });
-  addGate(app, { authenticator: new Authenticator({ keys: database.keys, logger }), routes });
+  const authenticator = new Authenticator({ keys: database.keys, logger });
+  await authenticator.listen(backplane.channel);
+  app.addHook('onClose', () => authenticator.close());
+  addGate(app, { authenticator, routes });
 
   const services = { apiId, catalogue, backplane, replies, ledger, limits, metrics, requestTimeoutMs };
   const admission = new Admission({ catalogue, backplane, maxQueueDepth });

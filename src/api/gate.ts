@@ -20,7 +20,7 @@ export function addGate(
       if (allowed !== undefined) return response.code(204).header('allow', allowed).send();
     }
     if (needsKey(request, path)) {
-      request.caller = await authenticator.authenticate(request.headers.authorization);
+      request.caller = await authenticator.authenticate(request.headers.authorization, request.ip);
     }
     if (request.is404) {
       const allowed = routes.allowed(path);

@@ -32,5 +32,8 @@ export function controlChannel(modelId: string): string {
 /** The channel on which every process says, about once a second, that it is alive. */
 export const presenceChannel = 'headrace.presence';
 
+/** The channel on which every API process hears that keys or accounts have changed, and asks for them again. */
+export const keysChannel = 'headrace.keys';
+
 /** The channel on which every process hears that the state of a model has changed, and reads it again. */
 export const catalogueChannel = 'headrace.catalogue';
