@@ -20,15 +20,17 @@ export async function accountFor(
 ): Promise<void> {
   const { request, response, operation, endUser, envelope, services } = options;
   const ending = await reply.ending;
+  const { accountId, keyId } = request.caller;
   const { promptTokens, completionTokens } = ending.spent;
   services.limits.settle(
-    { accountId: request.caller.accountId, model: reply.model },
+    { accountId, model: reply.model },
     { id: reply.id, tokens: promptTokens + completionTokens },
   );
   const totalMs = Date.now() - envelope.enqueuedAt;
   const entry: UsageEntry = {
     id: reply.id,
-    ...request.caller,
+    accountId,
+    keyId,
     model: reply.model,
     operation,
     endUser,
@@ -44,7 +46,8 @@ export async function accountFor(
   services.metrics.observe(entry);
   request.log.info(
     {
-      ...request.caller,
+      accountId,
+      keyId,
       id: entry.id,
       model: entry.model,
       ...ending.spent,

@@ -1,38 +1,58 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ChatRequest } from '../contract/chat.js';
 import { ServiceError } from '../contract/errors.js';
-import type { Catalogue, CatalogueModel } from '../models/catalogue.js';
+import type { CatalogueModel } from '../models/catalogue.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
+import type { LiveCatalogue } from '../platform/model-registry/live-catalogue.js';
+import { isServed, refusalOf } from '../platform/model-registry/model-state.js';
+import { setDeprecationHeaders } from './deprecation-headers.js';
 import { QueueDepth } from './queue-depth.js';
 
 type ModelOf<Task> = Extract<CatalogueModel, { task: Task }>;
 
 /** Decides which requests may join a queue. */
 export class Admission {
-  readonly #models: ReadonlyMap<string, CatalogueModel>;
+  readonly #models: Pick<LiveCatalogue, 'find'>;
   readonly #depths: ReadonlyMap<string, QueueDepth>;
   readonly #maxQueueDepth: number;
 
-  constructor(options: { catalogue: Catalogue; backplane: Pick<Backplane, 'queue'>; maxQueueDepth: number }) {
-    const { catalogue, backplane, maxQueueDepth } = options;
-    this.#models = new Map(catalogue.models.map((model) => [model.id, model]));
-    this.#depths = new Map(catalogue.models.map(({ id }) => [id, new QueueDepth({ backplane, model: id })]));
+  constructor(options: {
+    models: Pick<LiveCatalogue, 'find' | 'models'>;
+    backplane: Pick<Backplane, 'queue'>;
+    maxQueueDepth: number;
+  }) {
+    const { models, backplane, maxQueueDepth } = options;
+    this.#models = models;
+    this.#depths = new Map(
+      models.models.map(({ entry: { id } }) => [id, new QueueDepth({ backplane, model: id })]),
+    );
     this.#maxQueueDepth = maxQueueDepth;
   }
 
   /**
-   * The model a request names.
-   * @throws ServiceError modelNotFound, or invalidParameter when the model does something else.
+   * The model a request names. From here on the response says so if the model is deprecated.
+   * @throws ServiceError modelNotFound when there is none, or it is offline; invalidParameter when it does something
+   * else; modelNotOpen or verificationRequired when it is not for this caller.
    */
-  model<T extends CatalogueModel['task']>(id: string, task: T): ModelOf<T> {
-    const model = this.#models.get(id);
-    if (model === undefined) throw new ServiceError('modelNotFound');
-    if (!isFor(model, task)) {
+  model<T extends CatalogueModel['task']>(
+    id: string,
+    task: T,
+    { request, response }: { request: Pick<FastifyRequest, 'caller'>; response: FastifyReply },
+  ): ModelOf<T> {
+    const now = new Date();
+    const model = this.#models.find(id);
+    if (model === undefined || !isServed(model.state, now)) throw new ServiceError('modelNotFound');
+    const { entry, state } = model;
+    setDeprecationHeaders(response, state);
+    if (!isFor(entry, task)) {
       throw new ServiceError(
         'invalidParameter',
-        `model: must be a ${task} model, and this is a ${model.task} model`,
+        `model: must be a ${task} model, and this is a ${entry.task} model`,
       );
     }
-    return model;
+    const refusal = refusalOf(state, request.caller, now);
+    if (refusal !== undefined) throw new ServiceError(refusal);
+    return entry;
   }
 
   /**

@@ -1,13 +1,17 @@
 import type { Database } from '../platform/database/database.js';
+import { type ModelStateStore, PrismaModelStates } from '../platform/model-registry/model-states.js';
+import { type NoticeReader, PrismaNotices } from '../platform/notices/notices.js';
 import { type KeyStore, PrismaKeyStore } from './key-store.js';
 import { type LimitStore, PostgresLimitStore } from './limit-store.js';
-import { PrismaUsageStore, type UsageStore } from './usage-store.js';
+import { PostgresUsageStore, type UsageStore } from './usage-store.js';
 
 /** What an API process asks of the database. */
 export interface ApiDatabase {
   readonly keys: KeyStore;
   readonly usage: UsageStore;
   readonly limits: LimitStore;
+  readonly models: ModelStateStore;
+  readonly notices: NoticeReader;
   /** Resolves when the database answers; rejects with the reason, or when `signal` aborts. */
   check(signal: AbortSignal): Promise<void>;
 }
@@ -15,8 +19,10 @@ export interface ApiDatabase {
 export function toApiDatabase(database: Database): ApiDatabase {
   return {
     keys: new PrismaKeyStore(database.client),
-    usage: new PrismaUsageStore(database.client),
+    usage: new PostgresUsageStore(database),
     limits: new PostgresLimitStore(database),
+    models: new PrismaModelStates(database.client),
+    notices: new PrismaNotices(database.client),
     check: (signal) => database.check(signal),
   };
 }

@@ -2,9 +2,14 @@ import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { Catalogue } from '../models/catalogue.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
 import type { Config } from '../platform/config.js';
+import type { Database } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
 import { createRegistry } from '../platform/metrics.js';
+import { LiveCatalogue } from '../platform/model-registry/live-catalogue.js';
 import type { PresenceBoard } from '../platform/presence.js';
+import { AdminGate, addAdminRoutes } from './admin/admin-routes.js';
+import { describeEndpoints } from './admin/endpoint.js';
+import { adminEndpoints, adminSchemas } from './admin/endpoints.js';
 import { Admission } from './admit.js';
 import type { ApiDatabase } from './api-database.js';
 import { Authenticator } from './authenticate.js';
@@ -25,6 +30,7 @@ import { addDocumentationRoutes } from './routes/documentation.js';
 import { addHealthRoutes } from './routes/health.js';
 import { addMetricsRoute } from './routes/metrics.js';
 import { addModelRoutes } from './routes/models.js';
+import { addNoticeRoutes } from './routes/notices.js';
 import { addRerankRoutes } from './routes/rerank.js';
 import { keepAliveMs } from './sse.js';
 import { UsageLedger } from './usage-ledger.js';
@@ -34,6 +40,8 @@ export interface AppOptions {
   readonly apiId: string;
   readonly config: Pick<Config, 'bodyLimitBytes' | 'requestTimeoutMs' | 'maxQueueDepth'>;
   readonly database: ApiDatabase;
+  /** The administration; there is none without. */
+  readonly admin?: { readonly token: string; readonly database: Pick<Database, 'client'> };
   readonly backplane: Backplane;
   readonly presence: Pick<PresenceBoard, 'workersOf'>;
   readonly catalogue: Catalogue;
@@ -58,6 +66,12 @@ const arrivalTimeoutMs = 120_000;
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { apiId, config, database, backplane, presence, catalogue, logger, timing } = options;
   const replies = await Replies.open({ apiId, backplane, logger, timing: timing?.replies });
+  const models = await LiveCatalogue.open({
+    catalogue,
+    store: database.models,
+    channel: backplane.channel,
+    logger,
+  });
   const ledger = new UsageLedger({ store: database.usage, logger });
   const limits = new LimitGate({ apiId, store: database.limits, logger });
   const metrics = new ApiMetrics({
@@ -94,17 +108,29 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const authenticator = new Authenticator({ keys: database.keys, logger });
   await authenticator.listen(backplane.channel);
   app.addHook('onClose', () => authenticator.close());
-  addGate(app, { authenticator, routes });
+  app.addHook('onClose', () => models.close());
+  const admin = options.admin && new AdminGate(options.admin.token);
+  addGate(app, { authenticator, routes, admin });
 
   const services = { apiId, catalogue, backplane, replies, ledger, limits, metrics, requestTimeoutMs };
-  const admission = new Admission({ catalogue, backplane, maxQueueDepth });
+  const admission = new Admission({ models, backplane, maxQueueDepth });
   const operations = { ...services, admission, keepAliveMs: timing?.keepAliveMs ?? keepAliveMs };
   addChatRoutes(app, operations);
   addRerankRoutes(app, operations);
-  addModelRoutes(app, { catalogue });
-  addHealthRoutes(app, { database, backplane, presence, catalogue });
+  addModelRoutes(app, { models });
+  addNoticeRoutes(app, database);
+  addHealthRoutes(app, { database, backplane, presence, models });
   addMetricsRoute(app, { metrics });
-  addDocumentationRoutes(app, { version: options.version });
+  const endpoints =
+    options.admin && adminEndpoints({ database: options.admin.database, catalogue, presence });
+  if (options.admin && endpoints) {
+    const context = { database: options.admin.database, backplane, logger };
+    addAdminRoutes(app, { endpoints, context });
+  }
+  addDocumentationRoutes(app, {
+    version: options.version,
+    admin: endpoints && { paths: describeEndpoints(endpoints), schemas: adminSchemas },
+  });
   await limits.open();
   await app.ready();
   return app;

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type AdminGate, adminPrefix } from './admin/admin-routes.js';
 import type { Authenticator } from './authenticate.js';
 import { pathOf, type RouteTable } from './route-table.js';
 
@@ -11,13 +12,17 @@ const openAliases = new Set(['/chat/completions', '/rerank']);
  */
 export function addGate(
   app: FastifyInstance,
-  { authenticator, routes }: { authenticator: Authenticator; routes: RouteTable },
+  options: { authenticator: Authenticator; routes: RouteTable; admin: AdminGate | undefined },
 ): void {
+  const { authenticator, routes, admin } = options;
   app.addHook('onRequest', async (request, response) => {
     const path = pathOf(request.raw.url ?? '/');
     if (request.is404 && request.method === 'OPTIONS') {
       const allowed = routes.allowed(path);
       if (allowed !== undefined) return response.code(204).header('allow', allowed).send();
+    }
+    if (admin !== undefined && isUnder(adminPrefix, request, path)) {
+      admin.admit(request.headers.authorization);
     }
     if (needsKey(request, path)) {
       request.caller = await authenticator.authenticate(request.headers.authorization, request.ip);
@@ -30,8 +35,16 @@ export function addGate(
   });
 }
 
-/** By the route that was found, where one was: a path can be written in many ways. */
 function needsKey(request: FastifyRequest, path: string): boolean {
-  const url = (request.is404 ? path : request.routeOptions.url) ?? '';
-  return url === '/v1' || url.startsWith('/v1/') || openAliases.has(url);
+  return isUnder('/v1', request, path) || openAliases.has(routed(request, path));
+}
+
+function isUnder(prefix: string, request: FastifyRequest, path: string): boolean {
+  const url = routed(request, path);
+  return url === prefix || url.startsWith(`${prefix}/`);
+}
+
+/** By the route that was found, where one was: a path can be written in many ways. */
+function routed(request: FastifyRequest, path: string): string {
+  return (request.is404 ? path : request.routeOptions.url) ?? '';
 }

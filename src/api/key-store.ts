@@ -8,7 +8,7 @@ export interface KeyRecord {
   readonly sha256: string;
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
-  readonly account: { readonly disabled: boolean };
+  readonly account: { readonly disabled: boolean; readonly verified: boolean };
 }
 
 export interface KeyStore {
@@ -35,7 +35,7 @@ export class PrismaKeyStore implements KeyStore {
         sha256: true,
         expiresAt: true,
         revokedAt: true,
-        account: { select: { disabled: true } },
+        account: { select: { disabled: true, verified: true } },
       },
     });
     return record ?? undefined;

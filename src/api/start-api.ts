@@ -7,6 +7,7 @@ import { openDatabase } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
 import { packageVersion } from '../platform/package-version.js';
 import { PresenceBoard } from '../platform/presence.js';
+import { WebhookSender } from '../platform/webhooks/webhook-sender.js';
 import { toApiDatabase } from './api-database.js';
 import { type AppOptions, buildApp } from './app.js';
 
@@ -57,10 +58,13 @@ export async function startApi(options: ApiOptions): Promise<RunningApi> {
       describe: () => ({ role: 'api', id }),
     });
     opened.push(() => presence.leave());
+    const sender = await WebhookSender.start({ database, backplane, logger, version: packageVersion() });
+    opened.push(() => sender.close());
     const app = await buildApp({
       apiId: id,
       config,
       database: toApiDatabase(database),
+      admin: config.adminToken === undefined ? undefined : { token: config.adminToken, database },
       backplane,
       presence,
       catalogue,

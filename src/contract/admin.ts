@@ -77,6 +77,45 @@ export const createdKeySchema = keySchema
   .extend({ secret: z.string().meta({ description: 'The key itself; it is not shown again.' }) })
   .meta({ id: 'CreatedKey' });
 
+const limit = z.int().min(-1).nullable();
+
+/** The limits of one account: of one model, or of every model that has no such row. */
+const limitFields = {
+  rpm: limit
+    .optional()
+    .meta({ description: 'Requests a minute. In each: -1 is no limit, null the usual one.' }),
+  rpd: limit.optional().meta({ description: 'Requests a day.' }),
+  tpm: limit.optional().meta({ description: 'Tokens a minute.' }),
+  tpd: limit.optional().meta({ description: 'Tokens a day.' }),
+  ipm: limit.optional().meta({ description: 'Images a minute.' }),
+  ipd: limit.optional().meta({ description: 'Images a day.' }),
+};
+
+export const accountLimitsSchema = z
+  .object({
+    account: z.string().meta({ description: "The account's name." }),
+    model: z.string().nullable().meta({ description: 'Null: models without limits of their own.' }),
+    rpm: limit,
+    rpd: limit,
+    tpm: limit,
+    tpd: limit,
+    ipm: limit,
+    ipd: limit,
+  })
+  .meta({ id: 'AccountLimits' });
+export type AccountLimits = z.infer<typeof accountLimitsSchema>;
+
+export const limitChangeSchema = z
+  .object({
+    account: line(100).meta({ description: 'The id or the name of an account.' }),
+    model: line(200).nullish().meta({ description: 'Absent: models without limits of their own.' }),
+    ...limitFields,
+  })
+  .meta({ id: 'LimitChange', description: 'What is left out stays as it is.' });
+export type LimitChange = z.infer<typeof limitChangeSchema>;
+
+export const limitNames = ['rpm', 'rpd', 'tpm', 'tpd', 'ipm', 'ipd'] as const;
+
 export const modelStates = ['online', 'offline', 'deprecated'] as const;
 export const modelAccesses = ['open', 'listed', 'verified'] as const;
 

@@ -1,5 +1,6 @@
 import { type Account, type AccountChange, accountNameSchema, type NewAccount } from '../contract/admin.js';
 import { ServiceError } from '../contract/errors.js';
+import { keysChannel } from '../contract/names.js';
 import { type ChangeContext, makeChange } from './change.js';
 import type { Database } from './database/database.js';
 import type { Account as Row } from './database/generated/client.js';
@@ -48,6 +49,7 @@ export async function updateAccount(
     const data = { name, disabled, verified };
     const after = toAccount(await change.client.account.update({ where: { id: before.id }, data }));
     await change.audit({ action: 'account.update', target: after.id, before, after });
+    change.tell(keysChannel);
     return after;
   });
 }

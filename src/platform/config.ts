@@ -35,6 +35,13 @@ const environmentSchema = z.object({
   HEADRACE_MAX_QUEUE_DEPTH: integer(1, 1_000_000, 10_000),
   HEADRACE_MAX_SEQUENCES: integer(1, 1024, 32),
   HEADRACE_LOCK_SECONDS: integer(2, 3_600, 10),
+  HEADRACE_ADMIN_TOKEN: env(
+    z
+      .string()
+      .min(16, 'must have at least 16 characters')
+      .regex(/^\S*$/, 'must not contain spaces')
+      .optional(),
+  ),
   HEADRACE_PYTHON: env(z.string().default('python3')),
   HEADRACE_URL: env(z.string().optional()),
   HEADRACE_KEY: env(z.string().optional()),
@@ -61,6 +68,8 @@ export interface Config {
   readonly maxSequences: number;
   /** A job whose worker is silent for this long is given to another. */
   readonly lockMs: number;
+  /** Whoever has it may use the administration over HTTP; undefined means that there is none. */
+  readonly adminToken: string | undefined;
   readonly python: string;
   /** Where client commands send requests, and with which key; undefined means the local service's. */
   readonly url: string | undefined;
@@ -102,6 +111,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     maxQueueDepth: values.HEADRACE_MAX_QUEUE_DEPTH,
     maxSequences: values.HEADRACE_MAX_SEQUENCES,
     lockMs: values.HEADRACE_LOCK_SECONDS * 1000,
+    adminToken: values.HEADRACE_ADMIN_TOKEN,
     python: values.HEADRACE_PYTHON,
     url: values.HEADRACE_URL,
     key: values.HEADRACE_KEY,

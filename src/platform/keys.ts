@@ -5,7 +5,10 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const secretLength = 48;
 const prefixLength = 10;
 
-type HasClient = Pick<Database, 'client'>;
+/** Also a database inside a transaction. */
+interface HasClient {
+  readonly client: Pick<Database['client'], 'account' | 'apiKey'>;
+}
 
 /** A key as it can be shown at any time. */
 export interface KeySummary {

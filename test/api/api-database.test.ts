@@ -34,7 +34,7 @@ describe('keys', () => {
       sha256: hashKey(key.secret),
       expiresAt: null,
       revokedAt: null,
-      account: { disabled: false },
+      account: { disabled: false, verified: false },
     });
   });
 

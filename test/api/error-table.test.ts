@@ -27,7 +27,7 @@ const requests: Partial<Record<ErrorKind, () => Promise<Answer>>> = {
   invalidParameter: () => service.app.inject(chatRequest({ temperature: 3 })),
   unauthorized: () => service.app.inject(chatRequest({}, { authorization: 'Bearer sk-wrong' })),
   accountDisabled: () => {
-    service.database.addKey('sk-disabled', { account: { disabled: true } });
+    service.database.addKey('sk-disabled', { account: { disabled: true, verified: false } });
     return service.app.inject(chatRequest({}, { authorization: 'Bearer sk-disabled' }));
   },
   routeNotFound: () => service.app.inject({ url: '/v1/nothing', headers: { authorization } }),

@@ -42,8 +42,9 @@ ${groups.map(
 <main id="main">
 <h1>${info.title} <small>${info.version}</small></h1>
 <p>${prose(info.description)}</p>
-<p>For machines: <a href="/openapi.json">openapi.json</a>. ${Object.values(components.securitySchemes).map(
-    ({ description }) => html`Paths under <code>/v1</code> need ${prose(lowerFirst(description))}.`,
+<p>For machines: <a href="/openapi.json">openapi.json</a>. ${Object.entries(components.securitySchemes).map(
+    ([name, { description }]) =>
+      html`Paths under <code>${name === 'admin' ? '/admin/v1' : '/v1'}</code> need ${prose(lowerFirst(description))}. `,
   )}</p>
 ${groups.map(
   ({ name, description, endpoints }) => html`<section>

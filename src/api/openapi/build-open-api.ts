@@ -1,15 +1,25 @@
+import type { z } from 'zod';
 import { componentSchemas } from './components.js';
 import type { OpenApiDocument } from './document.js';
 import {
   chatOperation,
   getModelOperation,
   listModelsOperation,
+  listNoticesOperation,
+  noticeFeedOperation,
   rerankOperation,
   servicePaths,
 } from './operations.js';
 
+/** The part for operators, where the service has one. */
+export interface AdminDescription {
+  readonly paths: OpenApiDocument['paths'];
+  readonly schemas: Readonly<Record<string, z.ZodType>>;
+}
+
 /** The description of the whole service, from the schemas that validate requests. */
-export function buildOpenApi({ version }: { version: string }): OpenApiDocument {
+export function buildOpenApi(options: { version: string; admin?: AdminDescription }): OpenApiDocument {
+  const { version, admin } = options;
   return {
     openapi: '3.1.0',
     info: {
@@ -24,7 +34,11 @@ export function buildOpenApi({ version }: { version: string }): OpenApiDocument 
     tags: [
       { name: 'Inference', description: 'The two operations.' },
       { name: 'Models', description: 'What is served.' },
+      { name: 'Notices', description: 'What users of the service are told.' },
       { name: 'Service', description: 'For those who run the service; no key is needed.' },
+      ...(admin
+        ? [{ name: 'Administration', description: 'For operators, with a token of their own.' }]
+        : []),
     ],
     security: [{ key: [] }],
     paths: {
@@ -32,12 +46,22 @@ export function buildOpenApi({ version }: { version: string }): OpenApiDocument 
       '/v1/rerank': { post: rerankOperation() },
       '/v1/models': { get: listModelsOperation() },
       '/v1/models/{id}': { get: getModelOperation() },
+      '/v1/notices': { get: listNoticesOperation() },
+      '/v1/notices.atom': { get: noticeFeedOperation() },
       ...servicePaths(),
+      ...admin?.paths,
     },
     components: {
-      schemas: componentSchemas(),
+      schemas: componentSchemas(admin?.schemas ?? {}),
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer sk-...`' },
+        ...(admin && {
+          admin: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'The token of the administration: `Authorization: Bearer ...`',
+          },
+        }),
       },
     },
   };

@@ -13,6 +13,7 @@ import {
 } from '../../contract/chat.js';
 import { errorBodySchema } from '../../contract/errors.js';
 import { modelListSchema, modelSchema } from '../../contract/models.js';
+import { noticeListSchema, noticeSchema, webhookEventSchema } from '../../contract/notices.js';
 import { rerankRequestSchema, rerankResponseSchema } from '../../contract/rerank.js';
 import type { JsonSchema } from './document.js';
 
@@ -32,6 +33,9 @@ const components = {
   RerankResponse: rerankResponseSchema,
   ModelList: modelListSchema,
   Model: modelSchema,
+  NoticeList: noticeListSchema,
+  Notice: noticeSchema,
+  WebhookEvent: webhookEventSchema,
   Error: errorBodySchema,
 } satisfies Record<string, z.ZodType>;
 
@@ -39,10 +43,10 @@ export type ComponentName = keyof typeof components;
 
 const prefix = '#/components/schemas/';
 
-/** `components.schemas` of the document. */
-export function componentSchemas(): Record<string, JsonSchema> {
+/** `components.schemas` of the document, with those of parts that are not always there. */
+export function componentSchemas(more: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(components)) registry.add(schema, { id });
+  for (const [id, schema] of Object.entries({ ...components, ...more })) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => prefix + id });
   return Object.fromEntries(
     // Both keywords would set a base that references inside the document do not have.

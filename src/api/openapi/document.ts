@@ -50,7 +50,9 @@ export interface OpenApiDocument {
   readonly servers: readonly { url: string }[];
   readonly tags: readonly { name: string; description: string }[];
   readonly security: readonly Record<string, readonly string[]>[];
-  readonly paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', Operation>>>>>;
+  readonly paths: Readonly<
+    Record<string, Readonly<Partial<Record<'get' | 'post' | 'patch' | 'delete', Operation>>>>
+  >;
   readonly components: {
     readonly schemas: Readonly<Record<string, JsonSchema>>;
     readonly securitySchemes: Readonly<Record<string, { type: string; scheme: string; description: string }>>;

@@ -1,5 +1,6 @@
 import type { ChatChunk, ChatRequest, ChatResponse, Usage } from '../../contract/chat.js';
 import type { Model, ModelList } from '../../contract/models.js';
+import type { NoticeList } from '../../contract/notices.js';
 import type { RerankRequest, RerankResponse } from '../../contract/rerank.js';
 import { event } from '../sse.js';
 import type { Example } from './document.js';
@@ -102,6 +103,23 @@ const list: ModelList = {
   data: [model, { ...model, id: rerankModel, sub_type: 'reranker', context_length: 512 }],
 };
 
+const notices: NoticeList = {
+  object: 'list',
+  data: [
+    {
+      id: '019e6a1c-5a00-7c3e-9d51-2f0b6a7c8d9e',
+      object: 'notice',
+      created,
+      kind: 'model.deprecated',
+      model: chatModel,
+      audience: 'everyone',
+      title: `${chatModel} is deprecated`,
+      text: `The model ${chatModel} takes requests until 2027-06-30T00:00:00Z and none after that.`,
+    },
+  ],
+  has_more: false,
+};
+
 /** What requests and responses look like, for the description of the service. */
 export const examples = {
   chatRequests: {
@@ -116,4 +134,5 @@ export const examples = {
   rerankResponse: { plain: { value: ranked } },
   modelList: { plain: { value: list } },
   model: { plain: { value: model } },
+  noticeList: { plain: { value: notices } },
 } satisfies Record<string, Examples>;

@@ -114,6 +114,52 @@ export function getModelOperation(): Operation {
   };
 }
 
+export function listNoticesOperation(): Operation {
+  return {
+    operationId: 'listNotices',
+    summary: 'List what everyone, and what your account, is told, the newest first',
+    tags: ['Notices'],
+    parameters: [
+      {
+        name: 'limit',
+        in: 'query',
+        description: 'How many to show.',
+        schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
+      },
+      {
+        name: 'before',
+        in: 'query',
+        description: 'Only those older than the one of this id.',
+        schema: { type: 'string', format: 'uuid' },
+      },
+    ],
+    responses: {
+      200: {
+        description: 'The notices.',
+        headers: requestIdHeader,
+        content: { 'application/json': { schema: refer('NoticeList'), examples: examples.noticeList } },
+      },
+      ...errorResponses(['invalidParameter', 'unauthorized', 'accountDisabled', 'internal', 'overloaded']),
+    },
+  };
+}
+
+export function noticeFeedOperation(): Operation {
+  return {
+    operationId: 'getNoticeFeed',
+    summary: 'The newest notices as an Atom feed',
+    tags: ['Notices'],
+    responses: {
+      200: {
+        description: 'The feed (RFC 4287).',
+        headers: requestIdHeader,
+        content: { 'application/atom+xml': { schema: { type: 'string' } } },
+      },
+      ...errorResponses(['unauthorized', 'accountDisabled', 'internal', 'overloaded']),
+    },
+  };
+}
+
 export function servicePaths(): OpenApiDocument['paths'] {
   const status: JsonSchema = {
     type: 'object',

@@ -17,7 +17,7 @@ export function addChatRoutes(app: FastifyInstance, services: Services): void {
 
   const answer = async (request: FastifyRequest, response: FastifyReply) => {
     const body = validate(chatRequestSchema, request.body);
-    const model = admission.model(body.model, 'chat');
+    const model = admission.model(body.model, 'chat', { request, response });
     request.servedModel = model.id;
     refuseUnsupportedFields(body);
     refuseImages(body, model);

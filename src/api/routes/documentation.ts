@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { renderPage } from '../docs/page.js';
 import { style } from '../docs/style.js';
-import { buildOpenApi } from '../openapi/build-open-api.js';
+import { type AdminDescription, buildOpenApi } from '../openapi/build-open-api.js';
 
 /** `GET /openapi.json`, and the same for people at `GET /docs`. Both are made once. */
-export function addDocumentationRoutes(app: FastifyInstance, { version }: { version: string }): void {
-  const document = buildOpenApi({ version });
+export function addDocumentationRoutes(
+  app: FastifyInstance,
+  options: { version: string; admin?: AdminDescription },
+): void {
+  const document = buildOpenApi(options);
   const text = JSON.stringify(document);
   const page = renderPage(document);
   // The page needs nothing but its own styles, and may therefore load nothing else.

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '../../contract/errors.js';
-import type { Catalogue } from '../../models/catalogue.js';
 import type { Backplane } from '../../platform/backplane/backplane.js';
+import type { LiveCatalogue } from '../../platform/model-registry/live-catalogue.js';
 import type { PresenceBoard } from '../../platform/presence.js';
 import type { ApiDatabase } from '../api-database.js';
 
@@ -15,10 +15,10 @@ export function addHealthRoutes(
     database: Pick<ApiDatabase, 'check'>;
     backplane: Pick<Backplane, 'check'>;
     presence: Pick<PresenceBoard, 'workersOf'>;
-    catalogue: Catalogue;
+    models: Pick<LiveCatalogue, 'served'>;
   },
 ): void {
-  const { database, backplane, presence, catalogue } = options;
+  const { database, backplane, presence, models } = options;
 
   app.get('/livez', async () => ({ status: 'alive' }));
 
@@ -35,7 +35,8 @@ export function addHealthRoutes(
       }
     };
     const away = await Promise.all([check('database', database), check('backplane', backplane)]);
-    const unserved = catalogue.models
+    const unserved = models
+      .served()
       .filter(({ id }) => presence.workersOf(id).length === 0)
       .map(({ id }) => `no worker serves ${id}`);
     const reasons = [...away.flat(), ...unserved];

@@ -14,7 +14,7 @@ export function addRerankRoutes(app: FastifyInstance, services: Services): void 
 
   const answer = async (request: FastifyRequest, response: FastifyReply) => {
     const body = validate(rerankRequestSchema, request.body);
-    const model = admission.model(body.model, 'rerank');
+    const model = admission.model(body.model, 'rerank', { request, response });
     request.servedModel = model.id;
 
     const now = Date.now();

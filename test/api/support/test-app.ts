@@ -7,6 +7,8 @@ import type { EndedRequest, LimitStore } from '../../../src/api/limit-store.js';
 import type { UsageEntry } from '../../../src/api/usage-store.js';
 import { catalogueSchema } from '../../../src/models/catalogue.js';
 import { hashKey } from '../../../src/platform/keys.js';
+import type { ModelState } from '../../../src/platform/model-registry/model-state.js';
+import type { NoticeReader } from '../../../src/platform/notices/notices.js';
 import { MemoryBackplane } from '../../support/memory-backplane.js';
 import { FakeWorker } from './fake-worker.js';
 
@@ -40,6 +42,8 @@ export class FakeDatabase implements ApiDatabase {
   readonly settled: EndedRequest[] = [];
   finds = 0;
   away = false;
+  /** What operators decided; told to the service by `refreshModels`. */
+  readonly modelStates = new Map<string, ModelState>();
   readonly #listeners = new Set<() => void>();
 
   constructor() {
@@ -54,7 +58,7 @@ export class FakeDatabase implements ApiDatabase {
       sha256,
       expiresAt: null,
       revokedAt: null,
-      account: { disabled: false },
+      account: { disabled: false, verified: false },
     };
     this.records.set(sha256, { ...usual, ...record });
   }
@@ -83,6 +87,18 @@ export class FakeDatabase implements ApiDatabase {
     beat: async () => {},
     leave: async () => {},
     sweep: async () => 0,
+  };
+
+  readonly models = {
+    load: async () => {
+      this.#refuseWhenAway();
+      return new Map(this.modelStates);
+    },
+  };
+
+  /** Nobody has anything to say. */
+  readonly notices: NoticeReader = {
+    list: async () => ({ object: 'list', data: [], has_more: false }),
   };
 
   readonly usage = {
