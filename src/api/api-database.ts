@@ -3,12 +3,14 @@ import { type ModelStateStore, PrismaModelStates } from '../platform/model-regis
 import { type NoticeReader, PrismaNotices } from '../platform/notices/notices.js';
 import { type KeyStore, PrismaKeyStore } from './key-store.js';
 import { type LimitStore, PostgresLimitStore } from './limit-store.js';
+import { PostgresUsageReader, type UsageReader } from './usage-report.js';
 import { PostgresUsageStore, type UsageStore } from './usage-store.js';
 
 /** What an API process asks of the database. */
 export interface ApiDatabase {
   readonly keys: KeyStore;
   readonly usage: UsageStore;
+  readonly usageReports: UsageReader;
   readonly limits: LimitStore;
   readonly models: ModelStateStore;
   readonly notices: NoticeReader;
@@ -20,6 +22,7 @@ export function toApiDatabase(database: Database): ApiDatabase {
   return {
     keys: new PrismaKeyStore(database.client),
     usage: new PostgresUsageStore(database),
+    usageReports: new PostgresUsageReader(database),
     limits: new PostgresLimitStore(database),
     models: new PrismaModelStates(database.client),
     notices: new PrismaNotices(database.client),

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
 export const requestIdHeader = 'x-request-id';
@@ -8,7 +8,7 @@ const sane = /^[A-Za-z0-9._:-]{1,128}$/;
 /** What `x-request-id` of the response is to be: the caller's own when it is fit for a header and a log line. */
 export function traceId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers[requestIdHeader];
-  return typeof given === 'string' && sane.test(given) ? given : randomBytes(12).toString('hex');
+  return typeof given === 'string' && sane.test(given) ? given : randomHex().slice(-24);
 }
 
 /**
@@ -16,5 +16,10 @@ export function traceId({ headers }: Pick<IncomingMessage, 'headers'>): string {
  * the queue.
  */
 export function replyId(prefix: 'chatcmpl' | 'rerank'): string {
-  return `${prefix}-${randomBytes(16).toString('hex')}`;
+  return `${prefix}-${randomHex()}`;
+}
+
+/** 32 digits, 122 bits of them random. Node.js makes these from a supply, without asking the system each time. */
+function randomHex(): string {
+  return randomUUID().replaceAll('-', '');
 }

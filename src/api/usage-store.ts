@@ -28,15 +28,34 @@ export interface UsageStore {
   add(entries: readonly UsageEntry[]): Promise<void>;
 }
 
-/** The ledger in Postgres. */
-export class PrismaUsageStore implements UsageStore {
-  readonly #client: Pick<Database['client'], 'usageRecord'>;
+/**
+ * One row for each entry, all in one statement that is prepared once. Prisma would plan the same statement anew each
+ * time, for a quarter of what this process has to do for a request.
+ */
+const addEntries = `
+  INSERT INTO usage_records (
+    id, account_id, key_id, model, operation, end_user, prompt_tokens, completion_tokens, cached_tokens,
+    finish_reason, status, queue_ms, first_token_ms, total_ms, created_at
+  )
+  SELECT
+    "id", "accountId", "keyId", "model", "operation", "endUser", "promptTokens", "completionTokens", "cachedTokens",
+    "finishReason", "status", "queueMs", "firstTokenMs", "totalMs", "createdAt"
+  FROM json_to_recordset($1::json) AS entry (
+    "id" text, "accountId" uuid, "keyId" uuid, "model" text, "operation" text, "endUser" text, "promptTokens" int,
+    "completionTokens" int, "cachedTokens" int, "finishReason" text, "status" int, "queueMs" float8,
+    "firstTokenMs" float8, "totalMs" float8, "createdAt" timestamptz
+  )
+  ON CONFLICT (id) DO NOTHING`;
 
-  constructor(client: Pick<Database['client'], 'usageRecord'>) {
-    this.#client = client;
+/** The ledger in Postgres. */
+export class PostgresUsageStore implements UsageStore {
+  readonly #database: Pick<Database, 'query'>;
+
+  constructor(database: Pick<Database, 'query'>) {
+    this.#database = database;
   }
 
   async add(entries: readonly UsageEntry[]): Promise<void> {
-    await this.#client.usageRecord.createMany({ data: [...entries], skipDuplicates: true });
+    await this.#database.query({ name: 'add-usage', text: addEntries, values: [JSON.stringify(entries)] });
   }
 }
