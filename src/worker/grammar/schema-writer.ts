@@ -1,0 +1,19 @@
+import type { StringRule } from '../../engine/grammar.js';
+import type { RuleBook } from './rule-book.js';
+import type { SchemaReader } from './schema-reader.js';
+import type { Node, StringShape } from './shape.js';
+
+/** Texts that a string must not be. */
+export type LeftOut = Pick<StringRule, 'excluded' | 'excludedPatterns'>;
+
+/** What writes the rules of one schema, as the rules of its objects and arrays see it. */
+export interface SchemaWriter {
+  readonly reader: SchemaReader;
+  readonly book: RuleBook;
+  /** The name of the rule of a value that fits `node`. */
+  ruleOf(node: Node): string;
+  /** Whether some value fits. */
+  isPossible(node: Node): boolean;
+  /** A string of this shape, of which some texts are left out, in EBNF. @throws SchemaRefusal */
+  string(shape: StringShape, left?: LeftOut): string;
+}
