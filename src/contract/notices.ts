@@ -34,13 +34,7 @@ export type NoticeList = z.infer<typeof noticeListSchema>;
 
 /** A place in a list that is sorted by id, and how much of it to show. */
 export const pageSchema = z.object({
-  limit: z.coerce
-    .number('must be an integer')
-    .int('must be an integer')
-    .min(1)
-    .max(100)
-    .default(20)
-    .meta({ description: 'How many to show.' }),
+  limit: z.coerce.number().int().min(1).max(100).default(20).meta({ description: 'How many to show.' }),
   before: z
     .uuid('must be an id')
     .optional()

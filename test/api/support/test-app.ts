@@ -4,6 +4,7 @@ import type { ApiDatabase } from '../../../src/api/api-database.js';
 import { type AppOptions, buildApp } from '../../../src/api/app.js';
 import type { KeyRecord } from '../../../src/api/key-store.js';
 import type { EndedRequest, LimitStore } from '../../../src/api/limit-store.js';
+import type { UsageReader } from '../../../src/api/usage-report.js';
 import type { UsageEntry } from '../../../src/api/usage-store.js';
 import { catalogueSchema } from '../../../src/models/catalogue.js';
 import { hashKey } from '../../../src/platform/keys.js';
@@ -42,7 +43,8 @@ export class FakeDatabase implements ApiDatabase {
   readonly settled: EndedRequest[] = [];
   finds = 0;
   away = false;
-  /** What operators decided; told to the service by `refreshModels`. */
+  /** What operators decided, and how often it was read. */
+  modelLoads = 0;
   readonly modelStates = new Map<string, ModelState>();
   readonly #listeners = new Set<() => void>();
 
@@ -92,6 +94,7 @@ export class FakeDatabase implements ApiDatabase {
   readonly models = {
     load: async () => {
       this.#refuseWhenAway();
+      this.modelLoads++;
       return new Map(this.modelStates);
     },
   };
@@ -100,6 +103,8 @@ export class FakeDatabase implements ApiDatabase {
   readonly notices: NoticeReader = {
     list: async () => ({ object: 'list', data: [], has_more: false }),
   };
+
+  readonly usageReports: UsageReader = { sum: async () => [] };
 
   readonly usage = {
     add: async (entries: readonly UsageEntry[]) => {
