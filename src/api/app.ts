@@ -32,6 +32,7 @@ import { addMetricsRoute } from './routes/metrics.js';
 import { addModelRoutes } from './routes/models.js';
 import { addNoticeRoutes } from './routes/notices.js';
 import { addRerankRoutes } from './routes/rerank.js';
+import { addUsageRoute } from './routes/usage.js';
 import { keepAliveMs } from './sse.js';
 import { UsageLedger } from './usage-ledger.js';
 
@@ -119,6 +120,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   addRerankRoutes(app, operations);
   addModelRoutes(app, { models });
   addNoticeRoutes(app, database);
+  addUsageRoute(app, { usage: database.usageReports });
   addHealthRoutes(app, { database, backplane, presence, models });
   addMetricsRoute(app, { metrics });
   const endpoints =

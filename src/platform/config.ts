@@ -35,6 +35,7 @@ const environmentSchema = z.object({
   HEADRACE_MAX_QUEUE_DEPTH: integer(1, 1_000_000, 10_000),
   HEADRACE_MAX_SEQUENCES: integer(1, 1024, 32),
   HEADRACE_LOCK_SECONDS: integer(2, 3_600, 10),
+  HEADRACE_USAGE_RETENTION_DAYS: integer(1, 36_500, 90),
   HEADRACE_ADMIN_TOKEN: env(
     z
       .string()
@@ -68,6 +69,8 @@ export interface Config {
   readonly maxSequences: number;
   /** A job whose worker is silent for this long is given to another. */
   readonly lockMs: number;
+  /** For how long each request stays in the ledger; the sums by hour stay. */
+  readonly usageRetentionDays: number;
   /** Whoever has it may use the administration over HTTP; undefined means that there is none. */
   readonly adminToken: string | undefined;
   readonly python: string;
@@ -110,6 +113,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     requestTimeoutMs: values.HEADRACE_REQUEST_TIMEOUT_SECONDS * 1000,
     maxQueueDepth: values.HEADRACE_MAX_QUEUE_DEPTH,
     maxSequences: values.HEADRACE_MAX_SEQUENCES,
+    usageRetentionDays: values.HEADRACE_USAGE_RETENTION_DAYS,
     lockMs: values.HEADRACE_LOCK_SECONDS * 1000,
     adminToken: values.HEADRACE_ADMIN_TOKEN,
     python: values.HEADRACE_PYTHON,

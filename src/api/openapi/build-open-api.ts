@@ -10,6 +10,7 @@ import {
   rerankOperation,
   servicePaths,
 } from './operations.js';
+import { usageOperation } from './usage-operation.js';
 
 /** The part for operators, where the service has one. */
 export interface AdminDescription {
@@ -35,6 +36,7 @@ export function buildOpenApi(options: { version: string; admin?: AdminDescriptio
       { name: 'Inference', description: 'The two operations.' },
       { name: 'Models', description: 'What is served.' },
       { name: 'Notices', description: 'What users of the service are told.' },
+      { name: 'Usage', description: 'What an account has used.' },
       { name: 'Service', description: 'For those who run the service; no key is needed.' },
       ...(admin
         ? [{ name: 'Administration', description: 'For operators, with a token of their own.' }]
@@ -48,6 +50,7 @@ export function buildOpenApi(options: { version: string; admin?: AdminDescriptio
       '/v1/models/{id}': { get: getModelOperation() },
       '/v1/notices': { get: listNoticesOperation() },
       '/v1/notices.atom': { get: noticeFeedOperation() },
+      '/v1/usage': { get: usageOperation() },
       ...servicePaths(),
       ...admin?.paths,
     },

@@ -15,6 +15,7 @@ import { errorBodySchema } from '../../contract/errors.js';
 import { modelListSchema, modelSchema } from '../../contract/models.js';
 import { noticeListSchema, noticeSchema, webhookEventSchema } from '../../contract/notices.js';
 import { rerankRequestSchema, rerankResponseSchema } from '../../contract/rerank.js';
+import { usageReportSchema, usageSumSchema } from '../../contract/usage.js';
 import type { JsonSchema } from './document.js';
 
 /** Schemas with a name, which others refer to. */
@@ -31,6 +32,8 @@ const components = {
   Usage: usageSchema,
   RerankRequest: rerankRequestSchema,
   RerankResponse: rerankResponseSchema,
+  UsageReport: usageReportSchema,
+  UsageSum: usageSumSchema,
   ModelList: modelListSchema,
   Model: modelSchema,
   NoticeList: noticeListSchema,
