@@ -3,8 +3,8 @@ import { type AdminGate, adminPrefix } from './admin/admin-routes.js';
 import type { Authenticator } from './authenticate.js';
 import { pathOf, type RouteTable } from './route-table.js';
 
-/** The operations answer under these paths too. */
-const openAliases = new Set(['/chat/completions', '/rerank']);
+/** The operations answer under these paths too; the last is where Cohere's clients ask. */
+const openAliases = new Set(['/chat/completions', '/rerank', '/v2/rerank']);
 
 /**
  * What is decided before a body is read: who asks, wherever a key is needed, and then whether there is anything at

@@ -33,5 +33,7 @@ export function addRerankRoutes(app: FastifyInstance, services: Services): void 
     return gatherRanking(reply, { request: body, response });
   };
 
-  for (const url of ['/v1/rerank', '/rerank']) app.post(url, { config: { operation: 'rerank' } }, answer);
+  for (const url of ['/v1/rerank', '/rerank', '/v2/rerank']) {
+    app.post(url, { config: { operation: 'rerank' } }, answer);
+  }
 }
