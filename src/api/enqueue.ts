@@ -7,7 +7,7 @@ import type { Replies } from './replies.js';
 import type { Reply } from './reply.js';
 
 /** What a job says besides what was asked. */
-export type Envelope = Pick<Job, 'id' | 'replyTo' | 'enqueuedAt' | 'deadlineAt'>;
+export type Envelope = Pick<Job, 'id' | 'replyTo' | 'enqueuedAt' | 'deadlineAt' | 'caller'>;
 
 /** Puts a job into its model's queue. A queue that does not take it fails the reply. */
 export function enqueue(

@@ -11,6 +11,8 @@ const envelope = {
   enqueuedAt: z.number(),
   /** After this the client has been answered with `deadlineExceeded`: running it would be waste. */
   deadlineAt: z.number(),
+  /** Who pays, for the worker to write down should that process die. Ids only: a job holds no secret. */
+  caller: z.object({ accountId: z.string(), keyId: z.string(), endUser: z.string().nullable() }).optional(),
   /** For the batch tier: waits behind every interactive request, in the queue and in the engine. */
   priority: z.enum(['interactive', 'batch']),
 };

@@ -7,6 +7,7 @@ import type { Cancellations } from './cancel.js';
 import type { Clock } from './clock.js';
 import { type Ending, HeldRequest, RequestEnded } from './held-request.js';
 import type { HeldRequests } from './held-requests.js';
+import type { OrphanLedger } from './orphan-ledger.js';
 import type { Publisher, Reply } from './publish.js';
 
 /** Answers a job: sends the frames of the answer, or throws as the signal of the request says. */
@@ -19,6 +20,8 @@ export interface JobHandlerOptions {
   readonly cancellations: Pick<Cancellations, 'take'>;
   /** Whether an API process is known to be dead: nobody waits for its requests. */
   readonly isGone: (apiId: string) => boolean;
+  /** Learns what each request cost; absent where there is no database to write it to. */
+  readonly orphans?: Pick<OrphanLedger, 'add'>;
   readonly run: JobRunner;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -34,7 +37,7 @@ const nothingSpent = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
  * before leaves the job to another. Never rejects.
  */
 export function createJobHandler(options: JobHandlerOptions): JobHandler {
-  const { held, publisher, isGone, clock, logger } = options;
+  const { held, publisher, isGone, orphans, clock, logger } = options;
 
   return async (delivery) => {
     const parsed = jobSchema.safeParse(delivery.payload);
@@ -42,6 +45,7 @@ export function createJobHandler(options: JobHandlerOptions): JobHandler {
     const job = parsed.data;
     if (isGone(job.replyTo)) {
       logger.info({ request: job.id, api: job.replyTo }, 'dropped a request whose API process is gone');
+      orphans?.add({ job, spent: nothingSpent });
       return;
     }
     const silence = () => request.end({ type: 'silent' });
@@ -61,6 +65,8 @@ export function createJobHandler(options: JobHandlerOptions): JobHandler {
     } finally {
       request.release();
       held.remove(request);
+      // Another worker runs what this one has lost its hold on, and knows better.
+      if (!delivery.signal.aborted) orphans?.add(request);
       delivery.signal.removeEventListener('abort', silence);
     }
     await reply.delivered();

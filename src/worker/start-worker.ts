@@ -7,6 +7,7 @@ import { prepareModel } from '../models/prepare-model.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
 import { openBackplane } from '../platform/backplane/open-backplane.js';
 import { type Config, ConfigError } from '../platform/config.js';
+import { openDatabase } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
 import { engineSettings } from './engine-settings.js';
 import { Tokenizer } from './tokenizer.js';
@@ -43,6 +44,10 @@ export async function startWorker(options: StartWorkerOptions): Promise<StartedW
     // First, so that a server that is away is known before a model is compiled for minutes.
     const backplane = await open(config, logger);
     opened.push(backplane);
+    const database = config.databaseUrl
+      ? openDatabase(config.databaseUrl, { logger, maxConnections: 1 })
+      : undefined;
+    if (database !== undefined) opened.push(database);
     const { folder, manifest } = await prepareModel({
       entry,
       catalogueFile: config.modelsFile,
@@ -65,6 +70,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<StartedW
       tokenizer,
       engine,
       backplane,
+      database,
       logger,
       clock: Date,
     });

@@ -3,6 +3,7 @@ import type { Engine } from '../engine/engine.js';
 import type { CatalogueModel } from '../models/catalogue.js';
 import type { Backplane, JobConsumer } from '../platform/backplane/backplane.js';
 import type { Config } from '../platform/config.js';
+import type { Database } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
 import { PresenceBoard } from '../platform/presence.js';
 import { ApiProcesses } from './api-processes.js';
@@ -13,6 +14,7 @@ import { EngineRuns } from './engine-runs.js';
 import { servedContext } from './engine-settings.js';
 import type { Ending, HeldRequest } from './held-request.js';
 import { HeldRequests } from './held-requests.js';
+import { OrphanLedger } from './orphan-ledger.js';
 import { Publisher } from './publish.js';
 import { ChatRunner } from './run-chat.js';
 import { RerankRunner } from './run-rerank.js';
@@ -27,6 +29,8 @@ export interface WorkerOptions {
   /** Used by this worker alone, and closed by whoever opened it. */
   readonly engine: Engine;
   readonly backplane: Backplane;
+  /** For the cost of requests whose API process dies; without it, the ledger only says that they were lost. */
+  readonly database?: Pick<Database, 'client'>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -71,7 +75,18 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     channel,
     describe: () => ({ role: 'worker', id, model: entry.id, held: held.held, running: held.running }),
   });
-  const apis = new ApiProcesses(board, (apiId) => held.endThoseOf(apiId, { type: 'silent' }));
+  const apis = new ApiProcesses(board, (apiId) => {
+    held.endThoseOf(apiId, { type: 'silent' });
+    orphans?.apiGone(apiId);
+  });
+  const orphans =
+    options.database &&
+    new OrphanLedger({
+      client: options.database.client,
+      isGone: (apiId) => apis.isGone(apiId),
+      clock,
+      logger,
+    });
 
   let consumer: JobConsumer | undefined;
   let closing: Promise<void> | undefined;
@@ -81,6 +96,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       await consumer?.close({ drainMs: drainMs + farewellMs });
       clearTimeout(drained);
       apis.close();
+      await orphans?.close();
       await board.leave();
       await cancellations.close();
     })();
@@ -102,6 +118,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         publisher,
         cancellations,
         isGone: (apiId) => apis.isGone(apiId),
+        orphans,
         run,
         clock,
         logger,

@@ -181,11 +181,12 @@ describe('the usage of an account', () => {
   it('is not shown to a key of another', async () => {
     await store.add([entry()]);
     const stranger = await makeCaller();
-    for (const query of [
+    const queries: Record<string, string>[] = [
       {},
       { group_by: 'key,model,day' },
       { account_id: mine.accountId, account: mine.accountId },
-    ]) {
+    ];
+    for (const query of queries) {
       const { data } = usageReportSchema.parse((await get(query, { secret: stranger.secret })).json());
       expect(data).toEqual([]);
     }

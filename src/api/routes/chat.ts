@@ -22,14 +22,15 @@ export function addChatRoutes(app: FastifyInstance, services: Services): void {
     refuseUnsupportedFields(body);
     refuseImages(body, model);
 
+    const endUser = body.user == null ? null : storableText(body.user);
     const now = Date.now();
     const envelope = {
       id: replyId('chatcmpl'),
       replyTo: apiId,
       enqueuedAt: now,
       deadlineAt: now + requestTimeoutMs,
+      caller: { accountId: request.caller.accountId, keyId: request.caller.keyId, endUser },
     };
-    const endUser = body.user == null ? null : storableText(body.user);
     const job = chatJob(body, { model, envelope });
     await enter(job, { model, endUser, request, response, services });
     const reply = enqueue(job, services);

@@ -23,6 +23,7 @@ export function addRerankRoutes(app: FastifyInstance, services: Services): void 
       replyTo: apiId,
       enqueuedAt: now,
       deadlineAt: now + requestTimeoutMs,
+      caller: { accountId: request.caller.accountId, keyId: request.caller.keyId, endUser: null },
     };
     const job = rerankJob(body, { model, envelope });
     await enter(job, { model, endUser: null, request, response, services });

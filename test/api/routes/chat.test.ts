@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chatResponseSchema } from '../../../src/contract/chat.js';
 import type { ChatJob } from '../../../src/contract/job.js';
 import { FakeWorker } from '../support/fake-worker.js';
-import { chatRequest, startTestService, type TestService } from '../support/test-app.js';
+import { accountId, chatRequest, keyId, startTestService, type TestService } from '../support/test-app.js';
 
 let service: TestService;
 beforeEach(async () => {
@@ -101,6 +101,7 @@ describe('a job', () => {
     const job = await jobOf({});
     expect(job).toEqual({
       kind: 'chat',
+      caller: { accountId, keyId, endUser: null },
       id: job.id,
       replyTo: 'api-under-test',
       model: 'tiny-chat',
