@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import type { Catalogue } from '../models/catalogue.js';
+import type { Backplane } from '../platform/backplane/backplane.js';
 import { openBackplane } from '../platform/backplane/open-backplane.js';
 import type { Config } from '../platform/config.js';
 import { openDatabase } from '../platform/database/database.js';
@@ -30,6 +31,9 @@ export interface RunningApi {
   readonly host: string;
   /** The port that was chosen, where the configuration leaves it to the system. */
   readonly port: number;
+  /** What the process is connected to; both close with it. */
+  readonly backplane: Backplane;
+  readonly presence: PresenceBoard;
   /** Refuses new requests, lets the others end for `timing.drainMs`, and closes everything. Idempotent. */
   close(): Promise<void>;
 }
@@ -84,6 +88,8 @@ export async function startApi(options: ApiOptions): Promise<RunningApi> {
       id,
       host: config.host,
       port,
+      backplane,
+      presence,
       close: () => {
         closing ??= closeAll();
         return closing;

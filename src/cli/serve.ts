@@ -1,20 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startApi } from '../api/start-api.js';
-import type { Catalogue } from '../models/catalogue.js';
+import type { Catalogue, CatalogueModel } from '../models/catalogue.js';
 import { loadCatalogue } from '../models/catalogue-file.js';
 import { abortable } from '../platform/abortable.js';
 import { openBackplane } from '../platform/backplane/open-backplane.js';
 import type { Config } from '../platform/config.js';
-import { openDatabase } from '../platform/database/database.js';
+import { type Database, openDatabase } from '../platform/database/database.js';
 import { ensureDevelopmentKey } from '../platform/development-key.js';
 import { createLogger, type Logger } from '../platform/logger.js';
+import { LiveCatalogue } from '../platform/model-registry/live-catalogue.js';
+import { initialState, isServed } from '../platform/model-registry/model-state.js';
+import { PrismaModelStates } from '../platform/model-registry/model-states.js';
 import type { Terminal } from './client/terminal.js';
 import { createLogLines } from './console-log.js';
 import { migrateDatabase, openDatabaseServer } from './database-server.js';
 import { firstRequest } from './first-request.js';
 import { Interruption, interruptible } from './interruption.js';
 import { checkListenAddress, localUrl } from './listen-address.js';
+import { ModelWorkers } from './model-workers.js';
 import { prepareModels } from './prepare-models.js';
 import { Supervisor } from './supervisor.js';
 
@@ -74,23 +78,41 @@ async function run(context: ServeContext): Promise<void> {
   const server = await openDatabaseServer({ config, logger });
   try {
     await migrateDatabase(server.url, config);
-    const keyPath = await ensureKey(server.url, context);
-    await prepareModels({ config, models: catalogue.models, terminal, signal });
-    await runProcesses({ catalogue, databaseUrl: server.url, keyPath }, context);
+    const database = openDatabase(server.url, { logger, maxConnections: 1 });
+    try {
+      const { path: keyPath } = await ensureDevelopmentKey({ database, dataDir: config.dataDir });
+      const served = await servedModels(database, catalogue);
+      await prepareModels({ config, models: served, terminal, signal });
+      await runProcesses({ catalogue, served, database, databaseUrl: server.url, keyPath }, context);
+    } finally {
+      await database.close();
+    }
   } finally {
     await server.stop();
   }
 }
 
-async function runProcesses(
-  { catalogue, databaseUrl, keyPath }: { catalogue: Catalogue; databaseUrl: string; keyPath: string },
-  context: ServeContext,
-): Promise<void> {
+interface Installation {
+  readonly catalogue: Catalogue;
+  /** The models that take requests at the start. */
+  readonly served: readonly CatalogueModel[];
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly keyPath: string;
+}
+
+async function runProcesses(installation: Installation, context: ServeContext): Promise<void> {
+  const { keyPath, catalogue, served } = installation;
   const { config, terminal, signal } = context;
   const processes = new Processes(context);
   try {
-    const { port } = await abortable(processes.start({ catalogue, databaseUrl }), signal);
-    announce(terminal, { url: localUrl({ host: config.host, port }), keyPath, catalogue });
+    const { port } = await abortable(processes.start(installation), signal);
+    const models = served.length > 0 ? served : catalogue.models;
+    announce(terminal, {
+      url: localUrl({ host: config.host, port }),
+      keyPath,
+      catalogue: { models: [...models] },
+    });
     await abortable(new Promise<never>(() => {}), signal);
   } finally {
     // Behind the ^C that a terminal shows.
@@ -99,35 +121,43 @@ async function runProcesses(
   }
 }
 
-/** The API in this process and a worker for each model in a process of its own. */
+/** The API in this process and a worker for each model that is served in a process of its own. */
 class Processes {
   readonly #context: ServeContext;
   #api: ReturnType<typeof startApi> | undefined;
+  #models: LiveCatalogue | undefined;
 
   constructor(context: ServeContext) {
     this.#context = context;
   }
 
   /** Resolves when every one of them is ready. */
-  async start(options: { catalogue: Catalogue; databaseUrl: string }): Promise<{ port: number }> {
+  async start({ catalogue, served, database, databaseUrl }: Installation): Promise<{ port: number }> {
     const { config, logLevel, logger, supervisor } = this.#context;
-    const { catalogue, databaseUrl } = options;
     this.#api = startApi({ config, databaseUrl, catalogue, logger, timing: { drainMs } });
-    const workers = catalogue.models.map(({ id }) =>
-      supervisor.start({
+    const workers = new ModelWorkers({
+      supervisor,
+      logger,
+      specificationOf: (id) => ({
         name: `the worker of ${id}`,
         entry: workerEntry,
         args: ['--model', id],
         env: { DATABASE_URL: databaseUrl, HEADRACE_LOG_LEVEL: logLevel },
       }),
-    );
-    const [api] = await Promise.all([this.#api, ...workers]);
+    });
+    const [api] = await Promise.all([this.#api, workers.start(served)]);
+    const store = new PrismaModelStates(database.client);
+    const { channel } = api.backplane;
+    const models = await LiveCatalogue.open({ catalogue, store, channel, logger });
+    models.onRefresh(() => void workers.follow(models.served(), api));
+    this.#models = models;
     return api;
   }
 
   /** Takes no longer than `leaveMs`. */
   async stop(): Promise<void> {
     const { supervisor } = this.#context;
+    await this.#models?.close();
     await Promise.all([this.#closeApi(), supervisor.stop({ graceMs: leaveMs })]);
   }
 
@@ -153,14 +183,10 @@ async function checkRedis({ redisUrl }: Config): Promise<void> {
   }
 }
 
-async function ensureKey(url: string, { config, logger }: ServeContext): Promise<string> {
-  const database = openDatabase(url, { logger, maxConnections: 1 });
-  try {
-    const { path } = await ensureDevelopmentKey({ database, dataDir: config.dataDir });
-    return path;
-  } finally {
-    await database.close();
-  }
+async function servedModels(database: Database, { models }: Catalogue): Promise<CatalogueModel[]> {
+  const states = await new PrismaModelStates(database.client).load();
+  const now = new Date();
+  return models.filter(({ id }) => isServed(states.get(id) ?? initialState, now));
 }
 
 function announce({ stdout }: Terminal, where: { url: string; keyPath: string; catalogue: Catalogue }): void {

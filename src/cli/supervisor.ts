@@ -16,12 +16,14 @@ interface Supervised {
   readonly specification: ChildSpecification;
   process: SupervisedChild;
   failures: number;
+  /** It was asked to leave for good. */
+  retired: boolean;
   restart?: NodeJS.Timeout;
 }
 
 /**
  * Keeps child processes running: one that exits is started again, later each time while it keeps failing. Processes
- * are only ever started by `#launch`; `stop` and `kill` end that for good.
+ * are only ever started by `start` and `#launch`; `retire` ends that for one of them, `stop` and `kill` for all.
  */
 export class Supervisor {
   readonly #options: Required<SupervisorOptions>;
@@ -39,10 +41,25 @@ export class Supervisor {
   async start(specification: ChildSpecification): Promise<void> {
     if (this.#stopped) throw new Error('The supervisor was stopped.');
     const process = new SupervisedChild(specification, this.#options.onLine);
-    const child: Supervised = { specification, process, failures: 0 };
+    const child: Supervised = { specification, process, failures: 0, retired: false };
     this.#children.add(child);
-    await process.ready;
+    try {
+      await process.ready;
+    } catch (error) {
+      this.#children.delete(child);
+      throw error;
+    }
     this.#watch(child);
+  }
+
+  /** Asks the child of this name to exit, kills it when it has not after `graceMs`, and starts it no more. */
+  async retire(name: string, { graceMs }: { graceMs: number }): Promise<void> {
+    const child = [...this.#children].find(({ specification }) => specification.name === name);
+    if (child === undefined) return;
+    child.retired = true;
+    clearTimeout(child.restart);
+    await child.process.stop(graceMs);
+    this.#children.delete(child);
   }
 
   /** Asks every child to exit and kills those that have not after `graceMs`. */
@@ -70,7 +87,7 @@ export class Supervisor {
 
   #watch(child: Supervised): void {
     void child.process.exited.then(({ how, readyForMs }) => {
-      if (this.#stopped) return;
+      if (this.#stopped || child.retired) return;
       const { logger, firstDelayMs, maxDelayMs, healthyMs } = this.#options;
       if (readyForMs >= healthyMs) child.failures = 0;
       const delayMs = Math.min(maxDelayMs, firstDelayMs * 2 ** child.failures);
