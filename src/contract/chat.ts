@@ -233,7 +233,7 @@ export const chatResponseSchema = z
   .meta({ id: 'ChatCompletion' });
 export type ChatResponse = z.infer<typeof chatResponseSchema>;
 
-const toolCallDeltaSchema = z.object({
+export const toolCallDeltaSchema = z.object({
   index: z.int(),
   id: z.string().optional(),
   type: z.literal('function').optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { finishReasonSchema, logprobSchema } from './chat.js';
+import { finishReasonSchema, logprobSchema, toolCallDeltaSchema } from './chat.js';
 import { errorKindSchema } from './errors.js';
 
 /**
@@ -37,7 +37,10 @@ export type Spent = z.infer<typeof spentSchema>;
 export const frameSchema = z.discriminatedUnion('type', [
   /** A worker holds the job. */
   z.object({ type: z.literal('started'), ...address, workerId: z.string(), queueMs: z.number() }),
-  /** More text of a choice; `text` may be empty when only log-probabilities are new. `tokens` were spent on it. */
+  /**
+   * More of a choice: text for the reader, calls of tools, or both; `text` may be empty when only the others are new.
+   * `tokens` were spent on it.
+   */
   z.object({
     type: z.literal('delta'),
     ...address,
@@ -45,6 +48,8 @@ export const frameSchema = z.discriminatedUnion('type', [
     text: z.string(),
     tokens: z.int(),
     logprobs: z.array(logprobSchema).optional(),
+    /** Of each call first its index, id and name, then the text of its arguments in pieces. */
+    toolCalls: z.array(toolCallDeltaSchema).optional(),
   }),
   /** A choice has ended. */
   z.object({ type: z.literal('finish'), ...address, choice: z.int(), reason: finishReasonSchema }),

@@ -17,7 +17,7 @@ export interface GrammarProbeOptions {
   /** Verdicts remembered. */
   readonly maxRemembered?: number;
   /** The thread's script, for those who do not run the built one beside this file. */
-  readonly script?: URL;
+  readonly script?: URL | undefined;
 }
 
 /**
@@ -36,9 +36,9 @@ export class GrammarProbe {
   constructor(vocabulary: Vocabulary, options: GrammarProbeOptions) {
     this.#vocabulary = vocabulary;
     this.#options = {
-      maxRemembered: 1_000,
-      script: new URL('./grammar-probe-thread.js', import.meta.url),
-      ...options,
+      limitMs: options.limitMs,
+      maxRemembered: options.maxRemembered ?? 1_000,
+      script: options.script ?? new URL('./grammar-probe-thread.js', import.meta.url),
     };
   }
 

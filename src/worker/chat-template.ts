@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
 import { Template } from '@huggingface/jinja';
-import type { ContentPart, Message, ToolCall } from '../contract/chat.js';
+import type { ContentPart, Message, Tool, ToolCall } from '../contract/chat.js';
 import { ServiceError } from '../contract/errors.js';
 import type { SpecialShield } from './special-shield.js';
 import type { SpecialTokens } from './special-tokens.js';
+import { describeTools, signatureOf, spellCalls } from './tools/default-prompt.js';
+import { knowsCalls, takesTools } from './tools/tool-format.js';
 
 /**
  * For models published without a template: each message under its role's name, a blank line between them, and the
@@ -37,25 +40,33 @@ export class ChatTemplate {
   readonly #template: Template;
   readonly #source: string;
   readonly #options: ChatTemplateOptions;
+  /** Mistral's templates refuse ids of calls that are not nine letters or digits. */
+  readonly #wantsShortIds: boolean;
 
   /** @throws Error when the source is not a template. */
   constructor(options: ChatTemplateOptions) {
     this.#source = options.source ?? plainTemplate;
     this.#template = new Template(prelude + this.#source);
     this.#options = options;
+    this.#wantsShortIds = /length 9|\| ?length != 9/.test(this.#source);
   }
 
   /**
    * The prompt for the tokenizer. The template's control tokens are marked; whatever looks like one in the messages
-   * is text.
+   * is text. A template that cannot show tools gets them, and what was said through them, as text.
    * @throws ServiceError invalidParameter when the template refuses the messages.
    */
-  render(messages: readonly Message[]): string {
+  render(messages: readonly Message[], tools: readonly Tool[] = []): string {
     const { specials, beginText, endText } = this.#options;
-    const shield = specials.shield([this.#source, JSON.stringify(messages)]);
+    const isShown = takesTools(this.#source);
+    const said = knowsCalls(this.#source) ? messages : spellCalls(messages);
+    const conversation = isShown || tools.length === 0 ? said : describeTools(said, tools);
+    const shield = specials.shield([this.#source, JSON.stringify([conversation, tools])]);
+    const idOf = this.#wantsShortIds ? shortId : (id: string) => id;
     try {
       const rendered = this.#template.render({
-        messages: messages.map((message, index) => templateMessage(message, index, shield)),
+        messages: conversation.map((message, index) => templateMessage(message, { index, shield, idOf })),
+        ...(isShown && tools.length > 0 && { tools: tools.map((tool) => templateTool(tool, shield)) }),
         add_generation_prompt: true,
         bos_token: beginText ?? '',
         eos_token: endText ?? '',
@@ -72,7 +83,10 @@ export class ChatTemplate {
 }
 
 /** A message as templates expect it: text content, and arguments of tool calls as values instead of JSON text. */
-function templateMessage(message: Message, index: number, shield: SpecialShield): Record<string, unknown> {
+function templateMessage(
+  message: Message,
+  { index, shield, idOf }: { index: number; shield: SpecialShield; idOf: (id: string) => string },
+): Record<string, unknown> {
   const { role } = message;
   const common = {
     role: role === 'developer' ? 'system' : role,
@@ -80,9 +94,9 @@ function templateMessage(message: Message, index: number, shield: SpecialShield)
     ...('name' in message && message.name !== undefined && { name: shield.protect(message.name) }),
   };
   if (role === 'assistant' && message.tool_calls !== undefined) {
-    return { ...common, tool_calls: message.tool_calls.map((call) => templateToolCall(call, shield)) };
+    return { ...common, tool_calls: message.tool_calls.map((call) => templateToolCall(call, shield, idOf)) };
   }
-  if (role === 'tool') return { ...common, tool_call_id: shield.protect(message.tool_call_id) };
+  if (role === 'tool') return { ...common, tool_call_id: shield.protect(idOf(message.tool_call_id)) };
   return common;
 }
 
@@ -97,9 +111,22 @@ function textOf(content: string | readonly ContentPart[], index: number): string
     .join('\n');
 }
 
-function templateToolCall({ id, type, function: called }: ToolCall, shield: SpecialShield) {
+function templateTool(tool: Tool, shield: SpecialShield) {
+  return { type: tool.type, function: protectDeep(signatureOf(tool), shield) };
+}
+
+/** Nine letters and digits that are the same for the same id. */
+function shortId(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, 9);
+}
+
+function templateToolCall(
+  { id, type, function: called }: ToolCall,
+  shield: SpecialShield,
+  idOf: (id: string) => string,
+) {
   return {
-    id: shield.protect(id),
+    id: shield.protect(idOf(id)),
     type,
     function: {
       name: shield.protect(called.name),

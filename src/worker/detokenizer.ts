@@ -11,13 +11,18 @@ export class Detokenizer {
   /** The token before: decoders treat the first token of a text unlike the others, and look no further back. */
   #previous: number | undefined;
 
-  constructor(tokenizer: Tokenizer) {
+  readonly #spelled: ReadonlySet<number>;
+
+  /** @param spelled control tokens that are text here, as they are spelled. */
+  constructor(tokenizer: Tokenizer, spelled: ReadonlySet<number> = new Set()) {
     this.#tokenizer = tokenizer;
+    this.#spelled = spelled;
   }
 
-  /** The text that `token` completes; control tokens have none. */
+  /** The text that `token` completes; control tokens have none unless they are to be spelled. */
   push(token: number): string {
-    if (this.#tokenizer.spellingOf(token) !== undefined) return '';
+    const spelling = this.#tokenizer.spellingOf(token);
+    if (spelling !== undefined) return this.#spelled.has(token) ? this.flush() + spelling : '';
     const previous = this.#previous;
     this.#previous = token;
     const bytes = this.#tokenizer.bytesOf(token);

@@ -7,6 +7,7 @@ import { ChatTemplate } from './chat-template.js';
 import { Choice } from './choice.js';
 import type { EngineRuns, RunControl } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
+import { type ReplyGrammars, spelledTokens } from './reply-grammars.js';
 import { resolveSampling } from './sampling.js';
 import type { Tokenizer } from './tokenizer.js';
 
@@ -14,13 +15,14 @@ export interface ChatRunnerOptions {
   readonly manifest: DecoderManifest;
   readonly tokenizer: Tokenizer;
   readonly runs: EngineRuns;
+  readonly grammars: ReplyGrammars;
   /** Positions of prompt and completion together. */
   readonly contextLength: number;
   /** For requests that do not say how long the completion may be. */
   readonly defaultMaxTokens: number;
 }
 
-/** Answers chat requests: template, tokens, generation, text. */
+/** Answers chat requests: grammar, template, tokens, generation, text. */
 export class ChatRunner {
   readonly #options: ChatRunnerOptions;
   readonly #template: ChatTemplate;
@@ -44,10 +46,19 @@ export class ChatRunner {
   async run(job: ChatJob, request: HeldRequest): Promise<void> {
     const { manifest, tokenizer, runs } = this.#options;
     const sampling = resolveSampling(job, manifest);
-    const prompt = await abortable(tokenizer.encode(this.#template.render(job.messages)), request.signal);
+    const grammar = await abortable(this.#options.grammars.of(job), request.signal);
+    const tools = job.toolChoice === 'none' ? [] : (job.tools ?? []);
+    const text = this.#template.render(job.messages, tools);
+    const prompt = await abortable(tokenizer.encode(text), request.signal);
     const choices = Array.from(
       { length: job.n },
-      () => new Choice({ tokenizer, stops: job.stop, logprobs: job.topLogprobs !== undefined }),
+      () =>
+        new Choice({
+          tokenizer,
+          stops: job.stop,
+          logprobs: job.topLogprobs !== undefined,
+          ...(tools.length > 0 && { tools: this.#toolOptions(job) }),
+        }),
     );
     await runs.generate(
       {
@@ -57,6 +68,7 @@ export class ChatRunner {
         sampling,
         endTokens: manifest.endTokens,
         topLogprobs: job.topLogprobs,
+        ...(grammar && { grammar }),
         priority: job.priority,
       },
       request.signal,
@@ -72,6 +84,12 @@ export class ChatRunner {
         if (event.type === 'token') hearToken(event, { choices, request, control });
       },
     );
+  }
+
+  #toolOptions(job: ChatJob) {
+    const { grammars, tokenizer } = this.#options;
+    const format = grammars.formatOf(job);
+    return { format, spelledTokens: spelledTokens(tokenizer, format) };
   }
 
   /** How many tokens the completion may have. */

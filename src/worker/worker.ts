@@ -16,9 +16,11 @@ import type { Ending, HeldRequest } from './held-request.js';
 import { HeldRequests } from './held-requests.js';
 import { OrphanLedger } from './orphan-ledger.js';
 import { Publisher } from './publish.js';
+import { ReplyGrammars } from './reply-grammars.js';
 import { ChatRunner } from './run-chat.js';
 import { RerankRunner } from './run-rerank.js';
 import type { Tokenizer } from './tokenizer.js';
+import { toolFormatOf } from './tools/tool-format.js';
 
 export interface WorkerOptions {
   /** Of this process, never used before. */
@@ -33,6 +35,8 @@ export interface WorkerOptions {
   readonly database?: Pick<Database, 'client'>;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** The script in which grammars are compiled for the first time, for those who do not run the built one. */
+  readonly probeScript?: URL | undefined;
 }
 
 export interface Worker {
@@ -57,7 +61,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const { channel } = backplane;
   const held = new HeldRequests();
   const publisher = new Publisher({ channel, logger });
-  const run = createRunner(options, new EngineRuns(engine));
+  const runner = createRunner(options, new EngineRuns(engine));
 
   const cancellations = await Cancellations.listen({
     channel,
@@ -96,6 +100,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       await consumer?.close({ drainMs: drainMs + farewellMs });
       clearTimeout(drained);
       apis.close();
+      await runner.close();
       await orphans?.close();
       await board.leave();
       await cancellations.close();
@@ -119,7 +124,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         cancellations,
         isGone: (apiId) => apis.isGone(apiId),
         orphans,
-        run,
+        run: runner.run,
         clock,
         logger,
       }),
@@ -146,17 +151,38 @@ function heldAtOnce(slots: number): number {
   return slots + Math.max(2, Math.ceil(slots / 8));
 }
 
-function createRunner({ entry, engine, tokenizer }: WorkerOptions, runs: EngineRuns): JobRunner {
+/** What answers the jobs of the model's task, until it is closed. */
+interface Runner {
+  readonly run: JobRunner;
+  close(): Promise<void>;
+}
+
+function createRunner({ entry, engine, tokenizer, probeScript }: WorkerOptions, runs: EngineRuns): Runner {
   const { manifest } = engine;
   const contextLength = servedContext(manifest, entry);
   if (manifest.kind === 'decoder' && entry.task === 'chat') {
     const defaultMaxTokens = entry.defaults.maxTokens;
-    const chat = new ChatRunner({ manifest, tokenizer, runs, contextLength, defaultMaxTokens });
-    return (job, request) => (job.kind === 'chat' ? chat.run(job, request) : refuse(entry));
+    const format = toolFormatOf(manifest.chatTemplate);
+    const grammars = new ReplyGrammars({ engine, manifest, tokenizer, format, probeScript });
+    const chat = new ChatRunner({
+      manifest,
+      tokenizer,
+      runs,
+      grammars,
+      contextLength,
+      defaultMaxTokens,
+    });
+    return {
+      run: (job, request) => (job.kind === 'chat' ? chat.run(job, request) : refuse(entry)),
+      close: () => grammars.close(),
+    };
   }
   if (manifest.kind === 'encoder' && entry.task === 'rerank') {
     const rerank = new RerankRunner({ manifest, tokenizer, runs, contextLength });
-    return (job, request) => (job.kind === 'rerank' ? rerank.run(job, request) : refuse(entry));
+    return {
+      run: (job, request) => (job.kind === 'rerank' ? rerank.run(job, request) : refuse(entry)),
+      close: async () => {},
+    };
   }
   throw new Error(
     `${entry.id}: the catalogue says "${entry.task}", but the model is ${manifest.kind === 'decoder' ? 'a decoder' : 'an encoder'}`,

@@ -19,13 +19,18 @@ const maxMultiples = 500;
 /** Counting in the grammar costs the compiler a state for each character, so longer runs are counted beside it. */
 const maxCountedInGrammar = 8;
 
+export interface SchemaOptions extends SchemaReaderOptions {
+  /** Schemas that the value must fit too. */
+  readonly besides?: readonly Place[];
+}
+
 /**
  * Writes the rules of a schema; returns the name of the rule that is a value of it.
  * @throws SchemaRefusal when the schema cannot be honoured exactly, or no value fits it.
  */
-export function writeSchema(root: Place, book: RuleBook, options: SchemaReaderOptions): string {
-  const writer = new Writer(new SchemaReader(root, options), book, root.path);
-  return writer.write([root]);
+export function writeSchema(root: Place, book: RuleBook, { strict, besides = [] }: SchemaOptions): string {
+  const writer = new Writer(new SchemaReader(root, { strict }), book, root.path);
+  return writer.write([root, ...besides]);
 }
 
 /** Writes one rule for each node of a schema that is reached. */
