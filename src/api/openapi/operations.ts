@@ -47,7 +47,7 @@ export function rerankOperation(): Operation {
     operationId: 'rerank',
     summary: 'Put documents in the order of their relevance to a query',
     description:
-      'Results are sorted by falling score, ties by index; `relevance_score` is within 0 and 1. Also at `/rerank`.',
+      'Results are sorted by falling score, ties by index; `relevance_score` is within 0 and 1. Also at `/rerank` and `/v2/rerank`.',
     tags: ['Inference'],
     requestBody: json('RerankRequest', examples.rerankRequest),
     responses: {
