@@ -69,7 +69,7 @@ else {
   console.log(`${result.cores} cores, load before: ${result.loadBefore}`);
   console.table(rows);
   console.log(
-    `parsing a request with 128 tools: ${parsing.firstMs} ms the first time, ${parsing.medianMs} ms then`,
+    `parsing a request with 128 tools: ${parsing.firstMs} ms the first time, ${parsing.medianMs} ms then; warming up: ${parsing.warmUpMs} ms`,
   );
 }
 

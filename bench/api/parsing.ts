@@ -3,6 +3,8 @@ import { start } from './servers.js';
 
 /** Milliseconds that a request with 128 tools takes to parse: the first of a process, and one of many. */
 export interface Parsing {
+  /** What an API process does before. */
+  readonly warmUpMs: number;
   readonly firstMs: number;
   readonly medianMs: number;
 }

@@ -12,6 +12,7 @@ import { WebhookSender } from '../platform/webhooks/webhook-sender.js';
 import { toApiDatabase } from './api-database.js';
 import { type AppOptions, buildApp } from './app.js';
 import { keepUsageFor } from './usage-retention.js';
+import { warmUp } from './warm-up.js';
 
 /** Longer than a new connection may take. */
 const connectTimeoutMs = 6_000;
@@ -45,6 +46,7 @@ export interface RunningApi {
 export async function startApi(options: ApiOptions): Promise<RunningApi> {
   const { config, databaseUrl, catalogue, logger, timing } = options;
   const id = randomUUID();
+  warmUp();
   const opened: (() => Promise<void>)[] = [];
   const closeAll = async () => {
     for (let close = opened.pop(); close !== undefined; close = opened.pop()) await close();
