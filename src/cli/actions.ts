@@ -1,6 +1,5 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, userInfo } from 'node:os';
 import type { Config } from '../platform/config.js';
-import type { Database } from '../platform/database/database.js';
 import { developmentKeyPath } from '../platform/development-key.js';
 import { createLogger } from '../platform/logger.js';
 import { ServiceClient } from './client/service-client.js';
@@ -30,14 +29,31 @@ export function createActions({
   const commandLogger = ({ logLevel }: Config) =>
     createLogger({ level: logLevel === 'info' ? 'warn' : logLevel, name: 'headrace' });
 
-  const onDatabase = async (work: (database: Database) => Promise<void>) => {
+  const administer: Actions['administer'] = async ({ json }, work) => {
     const { withDatabase } = await import('./database-server.js');
+    const { openBackplane } = await import('../platform/backplane/open-backplane.js');
     const config = loadConfig();
+    const logger = commandLogger(config);
+    const actor = `cli:${userInfo().username}`;
+    const loadCatalogue = async () => {
+      const catalogueFile = await import('../models/catalogue-file.js');
+      return catalogueFile.loadCatalogue(config.modelsFile);
+    };
     // An interruption waits until the database is closed; it is a moment.
-    await interruptible(() => withDatabase({ config, logger: commandLogger(config) }, work));
+    await interruptible(() =>
+      withDatabase({ config, logger }, async (database, databaseUrl) => {
+        const backplane = await openBackplane({ redisUrl: config.redisUrl, databaseUrl, logger });
+        try {
+          await work({ database, backplane, loadCatalogue, actor, logger, terminal, json });
+        } finally {
+          await backplane.close();
+        }
+      }),
+    );
   };
 
   return {
+    administer,
     serve: async () => {
       const { serve } = await import('./serve.js');
       await serve({ config: loadConfig(), terminal });
@@ -75,17 +91,15 @@ export function createActions({
 
     createKey: async (name, { account, expiresIn, json }) => {
       const { runCreateKey } = await import('./commands/keys.js');
-      await onDatabase((database) =>
-        runCreateKey({ name, account, expiresInMs: expiresIn }, { database, terminal, json }),
-      );
+      await administer({ json }, (desk) => runCreateKey({ name, account, expiresInMs: expiresIn }, desk));
     },
     listKeys: async ({ json }) => {
       const { runListKeys } = await import('./commands/keys.js');
-      await onDatabase((database) => runListKeys({ database, terminal, json }));
+      await administer({ json }, runListKeys);
     },
     revokeKey: async (id, { json }) => {
       const { runRevokeKey } = await import('./commands/keys.js');
-      await onDatabase((database) => runRevokeKey(id, { database, terminal, json }));
+      await administer({ json }, (desk) => runRevokeKey(id, desk));
     },
 
     listModels: async ({ json }) => {

@@ -52,13 +52,13 @@ export async function migrateDatabase(url: string, { databaseUrl }: Options['con
  */
 export async function withDatabase<T>(
   { config, logger }: Options,
-  work: (database: Database) => Promise<T>,
+  work: (database: Database, url: string) => Promise<T>,
 ): Promise<T> {
   return await withDatabaseServer({ config, logger }, async (url) => {
     await migrateDatabase(url, config);
     const database = openDatabase(url, { logger, maxConnections: 1 });
     try {
-      return await work(database);
+      return await work(database, url);
     } finally {
       await database.close();
     }

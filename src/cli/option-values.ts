@@ -39,3 +39,15 @@ export function duration(value: string): number {
   const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] as 'm' | 'h' | 'd'];
   return Number(match[1]) * unitMs;
 }
+
+/** `yes` or `no`. */
+export function yesOrNo(value: string): boolean {
+  if (value === 'yes' || value === 'no') return value === 'yes';
+  throw new InvalidArgumentError('It must be yes or no.');
+}
+
+/** A limit: a number, `none` (-1), or `usual` for what the catalogue says. Commander does not take null. */
+export function limitValue(value: string): number | 'usual' {
+  if (value === 'usual') return value;
+  return value === 'none' ? -1 : integer(0, 2_147_483_647)(value);
+}

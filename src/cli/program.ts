@@ -1,5 +1,6 @@
 import { Command, Option, type OutputConfiguration } from 'commander';
 import { weightFormats } from '../models/manifest.js';
+import { type Administer, addAdministration, addModelAdministration } from './administration.js';
 import { decimal, duration, integer, serviceUrl } from './option-values.js';
 
 /** Where client commands send requests; the local service with its development key when left out. */
@@ -54,6 +55,7 @@ export interface Actions {
   pullModels(ids: string[], options: { json: boolean }): Promise<void>;
   compileModels(ids: string[], options: { json: boolean }): Promise<void>;
   checkModel(source: string, options: CheckArguments): Promise<void>;
+  readonly administer: Administer;
 }
 
 /** The grammar of the command line. Commands end in `actions`; whoever parses catches commander's errors. */
@@ -88,7 +90,10 @@ export function buildProgram(
 
   addClientCommands(program, actions);
   addKeyCommands(program.command('keys').description('API keys'), actions);
-  addModelsCommands(program.command('models').description('the models of the catalogue'), actions);
+  const models = program.command('models').description('the models of the catalogue');
+  addModelsCommands(models, actions);
+  addModelAdministration(models, (options, work) => actions.administer(options, work));
+  addAdministration(program, (options, work) => actions.administer(options, work));
   program
     .command('model')
     .description('one model')

@@ -43,7 +43,10 @@ export async function endKey(idOrPrefix: string, context: ChangeContext): Promis
     const startedAt = new Date();
     const key = await revokeKey(change, idOrPrefix);
     if (key === undefined) {
-      throw new ServiceError('routeNotFound', `"${idOrPrefix}" is not the id or the prefix of one key.`);
+      throw new ServiceError(
+        'routeNotFound',
+        `"${idOrPrefix}" is not the id or the prefix of one key, as lists show both.`,
+      );
     }
     if (key.revokedAt !== null && key.revokedAt >= startedAt) {
       const after = toKey(key);

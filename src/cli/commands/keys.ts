@@ -1,25 +1,17 @@
-import type { Database } from '../../platform/database/database.js';
-import { createKey, type KeySummary, listKeys, revokeKey } from '../../platform/keys.js';
-import type { Terminal } from '../client/terminal.js';
+import { endKey, issueKey } from '../../platform/account-keys.js';
+import { type KeySummary, listKeys } from '../../platform/keys.js';
+import type { Desk } from '../desk.js';
 import { formatTable } from '../table.js';
-
-interface Context {
-  readonly database: Database;
-  readonly terminal: Terminal;
-  readonly json: boolean;
-}
 
 /** `headrace keys create`: the secret goes to standard output alone, so that it can be piped to where it is kept. */
 export async function runCreateKey(
   options: { name: string; account: string; expiresInMs: number | undefined },
-  { database, terminal, json }: Context,
+  desk: Omit<Desk, 'loadCatalogue'>,
 ): Promise<void> {
-  const key = await createKey({
-    database,
-    accountName: options.account,
-    keyName: options.name,
-    expiresAt: options.expiresInMs === undefined ? undefined : new Date(Date.now() + options.expiresInMs),
-  });
+  const { terminal, json } = desk;
+  const { account, name, expiresInMs } = options;
+  const expiresAt = expiresInMs === undefined ? undefined : new Date(Date.now() + expiresInMs);
+  const key = await issueKey({ account, name, expiresAt, withAccount: true }, desk);
   if (json) {
     terminal.stdout.write(`${JSON.stringify(key, null, 2)}\n`);
     return;
@@ -29,7 +21,11 @@ export async function runCreateKey(
 }
 
 /** `headrace keys list`. */
-export async function runListKeys({ database, terminal, json }: Context): Promise<void> {
+export async function runListKeys({
+  database,
+  terminal,
+  json,
+}: Pick<Desk, 'database' | 'terminal' | 'json'>): Promise<void> {
   const keys = await listKeys(database);
   if (json) {
     terminal.stdout.write(`${JSON.stringify(keys, null, 2)}\n`);
@@ -55,13 +51,9 @@ export async function runListKeys({ database, terminal, json }: Context): Promis
  * `headrace keys revoke`.
  * @throws Error when not exactly one key answers to `idOrPrefix`.
  */
-export async function runRevokeKey(idOrPrefix: string, { database, terminal, json }: Context): Promise<void> {
-  const key = await revokeKey(database, idOrPrefix);
-  if (key === undefined) {
-    throw new Error(
-      `"${idOrPrefix}" is not the id or the prefix of one key; "headrace keys list" shows both.`,
-    );
-  }
+export async function runRevokeKey(idOrPrefix: string, desk: Omit<Desk, 'loadCatalogue'>): Promise<void> {
+  const { terminal, json } = desk;
+  const key = await endKey(idOrPrefix, desk);
   const text = json ? JSON.stringify(key, null, 2) : `Revoked the key ${key.prefix}… ("${key.name}").`;
   terminal.stdout.write(`${text}\n`);
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCreateKey, runListKeys, runRevokeKey } from '../../../src/cli/commands/keys.js';
 import { type Database, openDatabase } from '../../../src/platform/database/database.js';
 import { createLogger } from '../../../src/platform/logger.js';
+import { MemoryBackplane } from '../../support/memory-backplane.js';
 import { createTestDatabase } from '../../support/postgres.js';
 import { TestTerminal } from '../client/local-service.js';
 
@@ -19,7 +20,14 @@ beforeAll(async () => {
 
 afterAll(() => release());
 
-const context = ({ json }: { json: boolean }) => ({ database, json, terminal: new TestTerminal() });
+const context = ({ json }: { json: boolean }) => ({
+  database,
+  backplane: new MemoryBackplane(),
+  actor: 'cli:test',
+  logger: createLogger({ level: 'silent', name: 'test' }),
+  json,
+  terminal: new TestTerminal(),
+});
 
 async function create(
   name: string,
