@@ -18,6 +18,7 @@ import { Connections } from './connections.js';
 import { drainOnClose } from './drain.js';
 import { explain, handleErrors, sendError } from './errors.js';
 import { addGate } from './gate.js';
+import { Idempotency } from './idempotency.js';
 import { acceptJsonOnly } from './json-body.js';
 import { LimitGate } from './limit-gate.js';
 import { ApiMetrics } from './metrics.js';
@@ -113,7 +114,19 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const admin = options.admin && new AdminGate(options.admin.token);
   addGate(app, { authenticator, routes, admin });
 
-  const services = { apiId, catalogue, backplane, replies, ledger, limits, metrics, requestTimeoutMs };
+  const idempotency = new Idempotency({ store: database.idempotency, apiId, requestTimeoutMs, logger });
+  app.addHook('onClose', async () => idempotency.close());
+  const services = {
+    apiId,
+    catalogue,
+    backplane,
+    replies,
+    ledger,
+    limits,
+    idempotency,
+    metrics,
+    requestTimeoutMs,
+  };
   const admission = new Admission({ models, backplane, maxQueueDepth });
   const operations = { ...services, admission, keepAliveMs: timing?.keepAliveMs ?? keepAliveMs };
   addChatRoutes(app, operations);

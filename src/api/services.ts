@@ -1,6 +1,7 @@
 import type { Catalogue } from '../models/catalogue.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
 import type { Admission } from './admit.js';
+import type { Idempotency } from './idempotency.js';
 import type { LimitGate } from './limit-gate.js';
 import type { ApiMetrics } from './metrics.js';
 import type { Replies } from './replies.js';
@@ -13,6 +14,7 @@ export interface Services {
   readonly backplane: Backplane;
   readonly admission: Admission;
   readonly limits: LimitGate;
+  readonly idempotency: Idempotency;
   readonly replies: Replies;
   readonly ledger: UsageLedger;
   readonly metrics: ApiMetrics;

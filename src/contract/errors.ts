@@ -33,6 +33,12 @@ export const errorTable = {
     retryable: false,
     message: 'This route does not take this method.',
   },
+  idempotencyConflict: {
+    status: 409,
+    code: 20409,
+    retryable: false,
+    message: 'This Idempotency-Key was sent with another request.',
+  },
   bodyTooLarge: {
     status: 413,
     code: 20042,

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { rerankRequestSchema } from '../../contract/rerank.js';
+import { type RerankRequest, rerankRequestSchema } from '../../contract/rerank.js';
+import type { CatalogueModel } from '../../models/catalogue.js';
 import { accountFor } from '../account-for.js';
 import { enqueue, rerankJob } from '../enqueue.js';
 import { enter } from '../enter.js';
@@ -8,15 +9,25 @@ import { gatherRanking } from '../rerank-reply.js';
 import type { Services } from '../services.js';
 import { validate } from '../validate.js';
 
+type RerankModel = Extract<CatalogueModel, { task: 'rerank' }>;
+
 /** `POST /v1/rerank`. Who calls is known before the body is read: see `app.ts`. */
 export function addRerankRoutes(app: FastifyInstance, services: Services): void {
-  const { admission, apiId, requestTimeoutMs } = services;
+  const { admission, apiId, idempotency, requestTimeoutMs } = services;
 
   const answer = async (request: FastifyRequest, response: FastifyReply) => {
     const body = validate(rerankRequestSchema, request.body);
     const model = admission.model(body.model, 'rerank', { request, response });
     request.servedModel = model.id;
+    return idempotency.answer({ request, response, asked: body }, () =>
+      rank(body, { model, request, response }),
+    );
+  };
 
+  const rank = async (
+    body: RerankRequest,
+    { model, request, response }: { model: RerankModel; request: FastifyRequest; response: FastifyReply },
+  ) => {
     const now = Date.now();
     const envelope = {
       id: replyId('rerank'),

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import type { ApiDatabase } from '../../../src/api/api-database.js';
 import { type AppOptions, buildApp } from '../../../src/api/app.js';
+import type { IdempotencyStore } from '../../../src/api/idempotency-store.js';
 import type { KeyRecord } from '../../../src/api/key-store.js';
 import type { EndedRequest, LimitStore } from '../../../src/api/limit-store.js';
 import type { UsageReader } from '../../../src/api/usage-report.js';
@@ -102,6 +103,24 @@ export class FakeDatabase implements ApiDatabase {
   /** Nobody has anything to say. */
   readonly notices: NoticeReader = {
     list: async () => ({ object: 'list', data: [], has_more: false }),
+  };
+
+  /** Answers by account and key. */
+  readonly #answers = new Map<string, { request: string; answer?: { status: number; body: string } }>();
+  readonly idempotency: IdempotencyStore = {
+    claim: async ({ accountId: account, key, request }) => {
+      const known = this.#answers.get(`${account} ${key}`);
+      if (known === undefined) {
+        this.#answers.set(`${account} ${key}`, { request });
+        return { state: 'first' };
+      }
+      if (known.request !== request) return { state: 'other' };
+      return known.answer === undefined ? { state: 'running' } : { state: 'answered', ...known.answer };
+    },
+    keep: async ({ accountId: account, key, request }, answer) =>
+      void this.#answers.set(`${account} ${key}`, { request, answer }),
+    release: async ({ accountId: account, key }) => void this.#answers.delete(`${account} ${key}`),
+    removeOld: async () => 0,
   };
 
   readonly usageReports: UsageReader = { sum: async () => [] };

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { chatRequest, rerankRequest, startTestService, type TestService } from './support/test-app.js';
+
+let service: TestService;
+beforeEach(async () => {
+  service = await startTestService();
+});
+afterEach(() => service.close());
+
+const key = { 'idempotency-key': 'order-1' };
+const named = (body: Record<string, unknown> = {}, headers: Record<string, string> = key) =>
+  service.app.inject(chatRequest(body, headers));
+
+async function answerOne(text = 'Hi'): Promise<void> {
+  const run = await service.chat.next();
+  await run.start();
+  await run.text(text);
+  await run.finish();
+}
+
+describe('a request that comes again under its key', () => {
+  it('gets the first answer, and costs nothing', async () => {
+    const first = named();
+    await answerOne();
+    const answer = await first;
+    expect(answer.headers['idempotent-replayed']).toBeUndefined();
+    const again = await named();
+    expect(again.statusCode).toBe(200);
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(again.body).toBe(answer.body);
+    await service.app.close();
+    expect(service.database.entries).toHaveLength(1);
+  });
+
+  it('waits while the first one runs', async () => {
+    const both = [named(), named()];
+    await answerOne();
+    const [first, second] = await Promise.all(both);
+    expect(second!.body).toBe(first!.body);
+    expect(
+      [first, second].filter((answer) => answer!.headers['idempotent-replayed'] === 'true'),
+    ).toHaveLength(1);
+  });
+
+  it('gets the ranking of the first one', async () => {
+    const first = service.app.inject({ ...rerankRequest(), headers: { ...rerankRequest().headers, ...key } });
+    const run = await service.rerank.next();
+    await run.start();
+    await run.rank([0.1, 0.3, 0.2]);
+    const answer = await first;
+    const again = await service.app.inject({
+      ...rerankRequest(),
+      headers: { ...rerankRequest().headers, ...key },
+    });
+    expect(again.body).toBe(answer.body);
+  });
+
+  it('is refused when it asks for something else', async () => {
+    const first = named();
+    await answerOne();
+    await first;
+    const other = await named({ max_tokens: 3 });
+    expect(other.statusCode).toBe(409);
+    expect(other.json()).toEqual({
+      code: 20409,
+      message: 'This Idempotency-Key was sent with another request.',
+      data: null,
+    });
+  });
+
+  it('gets an error again that would come again', async () => {
+    const first = named();
+    const run = await service.chat.next();
+    await run.start();
+    await run.fail('invalidParameter', 'messages: too long');
+    const answer = await first;
+    const again = await named();
+    expect(again.statusCode).toBe(400);
+    expect(again.body).toBe(answer.body);
+  });
+
+  it('is a first one when the error may pass', async () => {
+    const first = named();
+    const run = await service.chat.next();
+    await run.start();
+    await run.fail('overloaded', 'busy');
+    expect((await first).statusCode).toBe(503);
+    const again = named();
+    await answerOne('Better');
+    expect((await again).json().choices[0].message.content).toBe('Better');
+  });
+});
+
+it('a stream takes no notice of a key', async () => {
+  for (let i = 0; i < 2; i++) {
+    const stream = named({ stream: true });
+    await answerOne();
+    expect((await stream).body).toContain('[DONE]');
+  }
+});
+
+it.each(['', 'a b', 'ä', 'x'.repeat(256)])('%j is no key', async (text) => {
+  const answer = await named({}, { 'idempotency-key': text });
+  expect(answer.statusCode).toBe(400);
+  expect(answer.json().message).toMatch(/^Idempotency-Key: /);
+});
