@@ -41,5 +41,5 @@ describeBackplanes('limits in four API processes', (kit) => {
     expect(Number(counter.dayTokens)).toBe(used._sum.promptTokens! + used._sum.completionTokens!);
     const hours = await database.client.usageHour.aggregate({ _sum: { requests: true } });
     expect(Number(hours._sum.requests)).toBe(500);
-  });
+  }, 120_000);
 });

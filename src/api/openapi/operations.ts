@@ -8,7 +8,23 @@ import type {
   ResponseObject,
 } from './document.js';
 import { examples } from './examples.js';
-import { errorResponses, operationErrors, requestIdHeader, timingHeaders } from './responses.js';
+import { errorResponses, limitHeaders, operationErrors, requestIdHeader, timingHeaders } from './responses.js';
+
+const replayedHeader = {
+  'idempotent-replayed': {
+    description: '`true` on the answer of an earlier request with this key.',
+    schema: { type: 'string' },
+  },
+};
+
+function idempotencyKey(note = ''): Parameter {
+  return {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: `${note}The same request with the same key gets the first answer for 24 hours.`,
+    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+  };
+}
 
 export function chatOperation(): Operation {
   return {
@@ -21,11 +37,12 @@ export function chatOperation(): Operation {
       'for 15 seconds. An error after the first event is sent as `data:` with an Error, and the connection ends ' +
       'without `[DONE]`. Closing the connection stops the generation. Also at `/chat/completions`.',
     tags: ['Inference'],
+    parameters: [idempotencyKey('Not with `stream`. ')],
     requestBody: json('ChatCompletionRequest', examples.chatRequests),
     responses: {
       200: {
         description: 'The reply.',
-        headers: { ...requestIdHeader, ...timingHeaders },
+        headers: { ...requestIdHeader, ...timingHeaders, ...limitHeaders, ...replayedHeader },
         content: {
           'application/json': { schema: refer('ChatCompletion'), examples: examples.chatResponse },
           'text/event-stream': {
@@ -49,11 +66,12 @@ export function rerankOperation(): Operation {
     description:
       'Results are sorted by falling score, ties by index; `relevance_score` is within 0 and 1. Also at `/rerank` and `/v2/rerank`.',
     tags: ['Inference'],
+    parameters: [idempotencyKey()],
     requestBody: json('RerankRequest', examples.rerankRequest),
     responses: {
       200: {
         description: 'The documents, most relevant first.',
-        headers: { ...requestIdHeader, ...timingHeaders },
+        headers: { ...requestIdHeader, ...timingHeaders, ...limitHeaders, ...replayedHeader },
         content: {
           'application/json': { schema: refer('RerankResponse'), examples: examples.rerankResponse },
         },

@@ -22,6 +22,17 @@ export const timingHeaders = {
   },
 };
 
+/** Of the minute; left out where there is no such limit. */
+export const limitHeaders = Object.fromEntries(
+  (['requests', 'tokens'] as const)
+    .flatMap((what) => [
+      [`x-ratelimit-limit-${what}`, `The limit of ${what} in a minute, where there is one.`],
+      [`x-ratelimit-remaining-${what}`, `What is left of it.`],
+      [`x-ratelimit-reset-${what}`, `Seconds until the next minute begins.`],
+    ])
+    .map(([name, description]) => [name, { description, schema: { type: 'integer' } }]),
+) as NonNullable<ResponseObject['headers']>;
+
 const retryAfterHeader = {
   'retry-after': { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } },
 };
