@@ -43,7 +43,7 @@ export interface AppOptions {
   readonly config: Pick<Config, 'bodyLimitBytes' | 'requestTimeoutMs' | 'maxQueueDepth'>;
   readonly database: ApiDatabase;
   /** The administration; there is none without. */
-  readonly admin?: { readonly token: string; readonly database: Pick<Database, 'client'> };
+  readonly admin?: { readonly token: string; readonly database: Pick<Database, 'client' | 'query'> };
   readonly backplane: Backplane;
   readonly presence: Pick<PresenceBoard, 'workersOf'>;
   readonly catalogue: Catalogue;

@@ -15,6 +15,17 @@ export function addAdministration(program: Command, administer: Administer): voi
   addLimits(program.command('limits').description('how much accounts may use'), administer);
   addNotices(program.command('notices').description('what users are told'), administer);
   addWebhooks(program.command('webhooks').description('where notices are sent'), administer);
+  withJson(program.command('usage'))
+    .description('show what an account has used')
+    .argument('<account>', 'its id or name')
+    .option('--start <time>', 'a date or a time (default: 30 days before the end)')
+    .option('--end <time>', 'a date or a time (default: now)')
+    .option('--group-by <names>', 'any of model, key and day, with commas between', 'model')
+    .action((account, options) =>
+      administer(options, async (desk) =>
+        (await import('./commands/usage.js')).runUsage(account, options, desk),
+      ),
+    );
   withJson(program.command('audit'))
     .description('show who changed what')
     .addOption(limit)

@@ -51,6 +51,20 @@ describe('the commands of operators', () => {
     expect((await headrace('limits', 'list')).output).toMatch(/team +\(others\) +usual +usual +usual +none/);
   });
 
+  it('show what an account has used', async () => {
+    const { id } = await json('accounts', 'create', 'team');
+    const spent = { requests: 2, failedRequests: 1, promptTokens: 5, completionTokens: 7, cachedTokens: 0 };
+    const hour = new Date('2026-06-01T10:00:00Z');
+    await administration.database.client.usageHour.create({
+      data: { accountId: id, keyId: id, model: 'rerank', hour, ...spent },
+    });
+    const range = ['--start', '2026-06-01', '--end', '2026-06-02'];
+    expect((await headrace('usage', 'team', ...range)).output).toMatch(
+      /model +requests .*\nrerank +2 +1 +5 +7 +12\n/,
+    );
+    expect(await json('usage', 'team', ...range, '--group-by', 'day')).toMatchObject([{ day: '2026-06-01' }]);
+  });
+
   it('deprecate a model and decide who may use it', async () => {
     await headrace('accounts', 'create', 'team');
     const line = ['--state', 'deprecated', '--sunset', '2099-01-01T00:00:00Z', '--access', 'listed'];

@@ -19,6 +19,7 @@ import {
   webhookSchema,
 } from '../../contract/admin.js';
 import { noticeSchema, pageSchema } from '../../contract/notices.js';
+import { usageQuerySchema, usageSumSchema } from '../../contract/usage.js';
 import type { Catalogue } from '../../models/catalogue.js';
 import { endKey, issueKey, toKey } from '../../platform/account-keys.js';
 import { changeLimits, listLimits } from '../../platform/account-limits.js';
@@ -35,10 +36,12 @@ import {
   registerWebhook,
   removeWebhook,
 } from '../../platform/webhooks/webhooks.js';
+import { PostgresUsageReader } from '../usage-report.js';
+import { validate } from '../validate.js';
 import { type Endpoint, endpoint } from './endpoint.js';
 
 export interface AdminServices {
-  readonly database: Pick<Database, 'client'>;
+  readonly database: Pick<Database, 'client' | 'query'>;
   readonly catalogue: Catalogue;
   readonly presence: Pick<PresenceBoard, 'workersOf'>;
 }
@@ -61,6 +64,7 @@ export function adminEndpoints(services: AdminServices): Endpoint[] {
   return [
     ...accountEndpoints(services),
     ...limitEndpoints(services),
+    usageEndpoint(services),
     ...modelEndpoints(services),
     ...noticeEndpoints(services),
     ...webhookEndpoints(services),
@@ -169,6 +173,32 @@ function limitEndpoints({ database, catalogue }: AdminServices): Endpoint[] {
       run: ({ body, context }) => changeLimits(body, { ...context, catalogue }),
     }),
   ];
+}
+
+function usageEndpoint({ database }: AdminServices): Endpoint {
+  return endpoint({
+    method: 'get',
+    path: '/admin/v1/usage',
+    operationId: 'readUsage',
+    summary: 'What an account has used',
+    query: z.object({
+      account: z.string().max(100).meta({ description: 'The id or the name of an account.' }),
+      start: z
+        .string()
+        .optional()
+        .meta({ description: 'A date or a time; 30 days before the end when absent.' }),
+      end: z.string().optional().meta({ description: 'A date or a time; now when absent.' }),
+      group_by: z
+        .string()
+        .optional()
+        .meta({ description: 'Any of model, key and day, with commas between.' }),
+    }),
+    answers: { many: usageSumSchema },
+    run: async ({ query: { account, ...range } }) => {
+      const { id } = await requireAccount(database.client, account);
+      return new PostgresUsageReader(database).sum(id, validate(usageQuerySchema, range, 'query'));
+    },
+  });
 }
 
 function modelEndpoints({ database, catalogue, presence }: AdminServices): Endpoint[] {

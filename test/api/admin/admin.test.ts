@@ -118,6 +118,20 @@ describe('the administration', () => {
     expect((await service.ask('GET', '/limits?account=limited')).body.data).toEqual([]);
   });
 
+  it('reads what an account has used, and nobody else', async () => {
+    const [mine, theirs] = [await service.user('spender'), await service.user('saver')];
+    const hour = new Date('2026-06-01T10:00:00Z');
+    const spent = { requests: 2, failedRequests: 0, promptTokens: 5, completionTokens: 7, cachedTokens: 0 };
+    await service.database.client.usageHour.create({
+      data: { accountId: mine.id, keyId: mine.keyId, model: 'tiny-chat', hour, ...spent },
+    });
+    const range = 'start=2026-06-01&end=2026-06-02&group_by=model';
+    expect((await service.ask('GET', `/usage?account=spender&${range}`)).body.data).toMatchObject([
+      { model: 'tiny-chat', requests: 2, total_tokens: 12 },
+    ]);
+    expect((await service.ask('GET', `/usage?account=${theirs.id}&${range}`)).body.data).toEqual([]);
+  });
+
   it('puts a model offline, which is then no model to anyone, and online again', async () => {
     const { secret } = await service.user('user of models');
     await service.ask('PATCH', '/models/owner/seeing-chat', { state: 'offline' });

@@ -23,7 +23,7 @@ export class Administration {
   readonly backplane = new MemoryBackplane();
 
   /** What changes are made with, by `cli:test`. */
-  get context(): ChangeContext & { catalogue: typeof catalogue } {
+  get context(): ChangeContext & { database: Database; catalogue: typeof catalogue } {
     return { database: this.database, backplane: this.backplane, actor: 'cli:test', logger, catalogue };
   }
 
