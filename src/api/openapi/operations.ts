@@ -8,7 +8,13 @@ import type {
   ResponseObject,
 } from './document.js';
 import { examples } from './examples.js';
-import { errorResponses, limitHeaders, operationErrors, requestIdHeader, timingHeaders } from './responses.js';
+import {
+  errorResponses,
+  limitHeaders,
+  operationErrors,
+  requestIdHeader,
+  timingHeaders,
+} from './responses.js';
 
 const replayedHeader = {
   'idempotent-replayed': {
