@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,6 +20,8 @@ export const rerankModel = 'fixture-cross-encoder';
 export const xlmRerankModel = 'fixture-xlm-roberta';
 export const biRerankModel = 'fixture-bi-encoder';
 
+const chatFixture = resolve(root, 'test/fixtures/decoder/llama-tied');
+
 const rerankEntry = (id: string, folder: string) => ({
   id,
   task: 'rerank',
@@ -27,6 +29,11 @@ const rerankEntry = (id: string, folder: string) => ({
   threads: 1,
   sources: [{ from: 'file', path: resolve(root, 'test/fixtures/encoder', folder) }],
 });
+
+/** The chat model again, that takes 4,096 positions: the descriptions of tools fill more than the others have. */
+export const wideChatModel = 'fixture/llama-wide';
+const wideContext = 4_096;
+const wideFolder = 'llama-wide';
 
 const catalogueEntries = [
   {
@@ -36,7 +43,16 @@ const catalogueEntries = [
     threads: 1,
     kvMiB: 64,
     defaults: { maxTokens: 64 },
-    sources: [{ from: 'file', path: resolve(root, 'test/fixtures/decoder/llama-tied') }],
+    sources: [{ from: 'file', path: chatFixture }],
+  },
+  {
+    id: wideChatModel,
+    task: 'chat',
+    weights: 'float32',
+    threads: 1,
+    kvMiB: 64,
+    defaults: { maxTokens: 512 },
+    sources: [{ from: 'file', path: wideFolder }],
   },
   rerankEntry(rerankModel, 'bert-cross-encoder'),
   rerankEntry(xlmRerankModel, 'xlm-roberta-cross-encoder'),
@@ -122,6 +138,7 @@ export class TestService {
     const served = options.models ?? [chatModel, rerankModel];
     const models = catalogueEntries.filter(({ id }) => served.includes(id));
     await writeFile(modelsFile, JSON.stringify({ models }));
+    if (served.includes(wideChatModel)) await widen(chatFixture, join(folder, wideFolder));
     await migrate(settings.databaseUrl);
     const database = openDatabase(settings.databaseUrl, {
       logger: createLogger({ level: 'silent', name: 'test' }),
@@ -225,6 +242,14 @@ export class TestService {
     const processes = [...this.apis.map((api) => api.process), ...this.workers.values()];
     return processes.map(({ output }) => output).join('\n');
   }
+}
+
+/** Copies a model without learned positions and lets it take more of them. */
+async function widen(source: string, target: string): Promise<void> {
+  await cp(source, target, { recursive: true });
+  const configFile = join(target, 'config.json');
+  const config = JSON.parse(await readFile(configFile, 'utf8'));
+  await writeFile(configFile, JSON.stringify({ ...config, max_position_embeddings: wideContext }));
 }
 
 /** Asks until the answer is yes. A question that throws was not answered yet. The test's own time-out bounds it. */
