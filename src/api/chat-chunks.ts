@@ -56,9 +56,22 @@ export class ChatChunks {
     return events;
   }
 
-  #delta({ choice, text, logprobs }: Delta): string {
+  #delta({ choice, text, logprobs, toolCalls }: Delta): string {
     const more = logprobs === undefined ? '' : `,"logprobs":${JSON.stringify({ content: logprobs })}`;
-    return this.#chunk(choice, `{${this.#role(choice)}"content":${JSON.stringify(text)}}${more}`, 'null');
+    if (toolCalls === undefined) {
+      return this.#chunk(choice, `{${this.#role(choice)}"content":${JSON.stringify(text)}}${more}`, 'null');
+    }
+    let chunks =
+      text === ''
+        ? ''
+        : this.#chunk(choice, `{${this.#role(choice)}"content":${JSON.stringify(text)}}`, 'null');
+    // A chunk each: some clients (LangChain) mix up two parts of one call that come in the same chunk.
+    for (const [at, call] of toolCalls.entries()) {
+      const content = this.#started.has(choice) ? '' : '"content":null,';
+      const delta = `{${this.#role(choice)}${content}"tool_calls":[${JSON.stringify(call)}]}`;
+      chunks += this.#chunk(choice, at === 0 ? delta + more : delta, 'null');
+    }
+    return chunks;
   }
 
   #heldFinish(usage = ''): string {

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { ChatResponse, FinishReason, Logprob } from '../contract/chat.js';
+import type { ChatResponse, FinishReason, Logprob, ToolCall, ToolCallDelta } from '../contract/chat.js';
 import { ChatChunks, toUsage } from './chat-chunks.js';
 import { explain } from './errors.js';
 import { ClientGone, type Reply } from './reply.js';
@@ -16,6 +16,7 @@ export interface ChatReplyHead {
 
 interface GatheredChoice {
   text: string;
+  readonly toolCalls: ToolCall[];
   logprobs: Logprob[] | undefined;
   finishReason: FinishReason;
 }
@@ -57,7 +58,12 @@ export async function gatherChat(
 ): Promise<ChatResponse> {
   const choices = new Map<number, GatheredChoice>();
   const choiceAt = (index: number): GatheredChoice => {
-    const choice = choices.get(index) ?? { text: '', logprobs: undefined, finishReason: 'stop' };
+    const choice = choices.get(index) ?? {
+      text: '',
+      toolCalls: [],
+      logprobs: undefined,
+      finishReason: 'stop',
+    };
     choices.set(index, choice);
     return choice;
   };
@@ -70,6 +76,7 @@ export async function gatherChat(
         case 'delta': {
           const choice = choiceAt(frame.choice);
           choice.text += frame.text;
+          for (const delta of frame.toolCalls ?? []) addToolCall(choice.toolCalls, delta);
           if (frame.logprobs !== undefined) choice.logprobs = [...(choice.logprobs ?? []), ...frame.logprobs];
           break;
         }
@@ -99,12 +106,25 @@ function toResponse(
     object: 'chat.completion',
     created,
     model,
-    choices: inOrder.map(([index, { text, logprobs, finishReason }]) => ({
+    choices: inOrder.map(([index, { text, toolCalls, logprobs, finishReason }]) => ({
       index,
-      message: { role: 'assistant', content: text },
+      message:
+        toolCalls.length > 0
+          ? { role: 'assistant', content: text === '' ? null : text, tool_calls: toolCalls }
+          : { role: 'assistant', content: text },
       ...(logprobs === undefined ? {} : { logprobs: { content: logprobs } }),
       finish_reason: finishReason,
     })),
     usage,
   };
+}
+
+/** Puts what a delta brings where its index says. */
+function addToolCall(
+  calls: ToolCall[],
+  { index, id = '', function: { name, arguments: text = '' } }: ToolCallDelta,
+) {
+  const call = calls[index];
+  if (call !== undefined) call.function.arguments += text;
+  else calls[index] = { id, type: 'function', function: { name: name ?? '', arguments: text } };
 }

@@ -258,9 +258,13 @@ export class Reply implements AsyncIterable<readonly ReplyFrame[]> {
 }
 
 /** About how much a delta takes up in memory and on the wire, in UTF-16 units. */
-function charactersOf({ text, logprobs = [] }: Extract<Frame, { type: 'delta' }>): number {
+function charactersOf({ text, logprobs = [], toolCalls = [] }: Extract<Frame, { type: 'delta' }>): number {
   const tokens = logprobs.reduce((sum, { top_logprobs }) => sum + 1 + top_logprobs.length, 0);
-  return text.length + charactersPerDelta + tokens * charactersPerLogprob;
+  const calls = toolCalls.reduce(
+    (sum, call) => sum + charactersPerDelta + (call.function.arguments?.length ?? 0),
+    0,
+  );
+  return text.length + charactersPerDelta + tokens * charactersPerLogprob + calls;
 }
 
 function framesLost(expected: number, { attempt, sequence }: Frame): ServiceError {

@@ -181,8 +181,35 @@ export const chatRequestSchema = z
     user: z.string().nullish().meta({ description: 'Your own name of the end user, kept with the usage.' }),
     metadata: z.record(z.string(), z.unknown()).nullish().meta({ description: 'Accepted and not used.' }),
   })
+  .superRefine(checkFieldsTogether)
   .meta({ id: 'ChatCompletionRequest', description: 'Fields that are not listed are ignored.' });
 export type ChatRequest = z.infer<typeof chatRequestSchema>;
+
+/** The fields that speak of each other, as far as the rules below read them. */
+interface FieldsTogether {
+  readonly logprobs?: boolean | null | undefined;
+  readonly top_logprobs?: number | null | undefined;
+  readonly tools?: readonly Tool[] | null | undefined;
+  readonly tool_choice?: ToolChoice | null | undefined;
+}
+
+function checkFieldsTogether(request: FieldsTogether, context: z.RefinementCtx): void {
+  const refuse = (path: (string | number)[], message: string) =>
+    context.addIssue({ code: 'custom', path, message });
+  const { tools, tool_choice: choice } = request;
+  if (request.top_logprobs && !request.logprobs) refuse(['top_logprobs'], 'needs logprobs to be true');
+
+  const places = new Map<string, number>();
+  for (const [index, { function: called }] of (tools ?? []).entries()) {
+    const earlier = places.get(called.name);
+    if (earlier === undefined) places.set(called.name, index);
+    else refuse(['tools', index, 'function', 'name'], `is the name of tools[${earlier}] already`);
+  }
+  if (choice === 'required' && places.size === 0) refuse(['tool_choice'], 'needs tools');
+  if (choice != null && typeof choice === 'object' && !places.has(choice.function.name)) {
+    refuse(['tool_choice', 'function', 'name'], 'is not the name of a tool');
+  }
+}
 
 /** Why a choice ended: end of turn or stop sequence; the token limit; a tool call. */
 export const finishReasonSchema = z.enum(['stop', 'length', 'tool_calls']);

@@ -48,6 +48,33 @@ function chunksOf(events: string): ChatChunk[] {
 }
 
 describe('the events of a stream', () => {
+  it('carry the calls of tools as they come, behind the text before them', () => {
+    const call = {
+      index: 0,
+      id: 'call_1',
+      type: 'function' as const,
+      function: { name: 'a', arguments: '' },
+    };
+    const more = { index: 0, function: { arguments: '{}' } };
+    const delta = { ...address, type: 'delta' as const, choice: 0, tokens: 1 };
+    const events = chunker().format([
+      started,
+      { ...delta, text: 'Well', toolCalls: [call] },
+      { ...delta, text: '', toolCalls: [more] },
+      { ...delta, choice: 1, text: '', toolCalls: [call, more] },
+    ]);
+    expect(chunksOf(events).map(({ choices }) => choices[0])).toEqual([
+      { index: 0, delta: { role: 'assistant', content: 'Well' }, finish_reason: null },
+      { index: 0, delta: { tool_calls: [call] }, finish_reason: null },
+      { index: 0, delta: { tool_calls: [more] }, finish_reason: null },
+      {
+        index: 1,
+        delta: { role: 'assistant', content: null, tool_calls: [call, more] },
+        finish_reason: null,
+      },
+    ]);
+  });
+
   it('begin with the role and end with the reason, the usage and [DONE]', () => {
     const events = chunker().format([started, text('a'), text('b'), finish(), done]);
     expect(chunksOf(events).map(({ choices, usage }) => ({ ...choices[0], usage }))).toEqual([

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chatResponseSchema } from '../../../src/contract/chat.js';
 import type { ChatJob } from '../../../src/contract/job.js';
-import { FakeWorker } from '../support/fake-worker.js';
+import { FakeWorker, noneSpent } from '../support/fake-worker.js';
 import { accountId, chatRequest, keyId, startTestService, type TestService } from '../support/test-app.js';
 
 let service: TestService;
@@ -145,39 +145,109 @@ describe('a job', () => {
   });
 });
 
-describe('a field that no worker acts on yet', () => {
-  const tool = { type: 'function', function: { name: 'a' } };
+describe('fields that speak of each other', () => {
+  const toolOf = (name: string) => ({ type: 'function', function: { name } });
 
   it.each([
-    ['tools', { tools: [tool] }],
-    ['tool_choice', { tool_choice: 'required' }],
-    ['tool_choice', { tool_choice: tool }],
-    ['response_format', { response_format: { type: 'json_object' } }],
-    ['n', { n: 2 }],
-    ['logprobs', { logprobs: true }],
-    ['top_logprobs', { top_logprobs: 2 }],
-    ['logit_bias', { logit_bias: { 5: 1 } }],
-  ])('%s is refused by name', async (field, fields) => {
+    ['top_logprobs: needs logprobs to be true', { top_logprobs: 2 }],
+    ['tool_choice: needs tools', { tool_choice: 'required' }],
+    ['tool_choice: needs tools', { tool_choice: 'required', tools: [] }],
+    [
+      'tool_choice.function.name: is not the name of a tool',
+      { tool_choice: toolOf('a'), tools: [toolOf('b')] },
+    ],
+    [
+      'tools[2].function.name: is the name of tools[0] already',
+      { tools: [toolOf('a'), toolOf('b'), toolOf('a')] },
+    ],
+  ])('are refused with "%s"', async (message, fields) => {
     const response = await service.app.inject(chatRequest(fields));
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code: 20015, message: `${field}: not supported yet`, data: null });
+    expect(response.json()).toEqual({ code: 20015, message, data: null });
   });
 
-  it('is accepted with a value that asks for nothing', async () => {
+  it('reach the worker', async () => {
+    const tools = [toolOf('a')];
+    const responseFormat = { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } };
+    expect(
+      await jobOf({
+        tools,
+        tool_choice: toolOf('a'),
+        parallel_tool_calls: false,
+        response_format: responseFormat,
+        n: 3,
+        logprobs: true,
+        top_logprobs: 2,
+        logit_bias: { 5: 1 },
+      }),
+    ).toMatchObject({
+      tools,
+      toolChoice: toolOf('a'),
+      parallelToolCalls: false,
+      responseFormat,
+      n: 3,
+      topLogprobs: 2,
+      logitBias: { 5: 1 },
+    });
+  });
+
+  it('are left out of the job with values that ask for nothing', async () => {
     const job = await jobOf({
       tools: [],
       tool_choice: 'auto',
       response_format: { type: 'text' },
-      n: 1,
       logprobs: false,
       top_logprobs: 0,
-      logit_bias: {},
-      parallel_tool_calls: true,
     });
     expect(job).not.toHaveProperty('tools');
     expect(job).not.toHaveProperty('toolChoice');
     expect(job).not.toHaveProperty('responseFormat');
     expect(job).not.toHaveProperty('topLogprobs');
+  });
+});
+
+describe('a reply with calls of tools', () => {
+  it('has no content, and each call whole', async () => {
+    const answer = service.app.inject(
+      chatRequest({ tools: [{ type: 'function', function: { name: 'a' } }] }),
+    );
+    const run = await service.chat.next();
+    await run.start();
+    const call = {
+      index: 0,
+      id: 'call_1',
+      type: 'function' as const,
+      function: { name: 'a', arguments: '' },
+    };
+    await run.send({ type: 'delta', choice: 0, text: '', tokens: 3, toolCalls: [call] });
+    const more = (index: number, text: string) => ({ index, function: { arguments: text } });
+    await run.send({
+      type: 'delta',
+      choice: 0,
+      text: '',
+      tokens: 1,
+      toolCalls: [more(0, '{"b"'), more(0, ':1}')],
+    });
+    const second = { ...call, index: 1, id: 'call_2' };
+    await run.send({ type: 'delta', choice: 0, text: '', tokens: 1, toolCalls: [second, more(1, '{}')] });
+    await run.send(
+      { type: 'finish', choice: 0, reason: 'tool_calls' },
+      { type: 'done', spent: noneSpent, timings: { queueMs: 1, firstTokenMs: 1, totalMs: 2 } },
+    );
+    expect((await answer).json().choices).toEqual([
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: null,
+          tool_calls: [
+            { id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"b":1}' } },
+            { id: 'call_2', type: 'function', function: { name: 'a', arguments: '{}' } },
+          ],
+        },
+        finish_reason: 'tool_calls',
+      },
+    ]);
   });
 });
 
