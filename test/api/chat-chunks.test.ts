@@ -67,11 +67,8 @@ describe('the events of a stream', () => {
       { index: 0, delta: { role: 'assistant', content: 'Well' }, finish_reason: null },
       { index: 0, delta: { tool_calls: [call] }, finish_reason: null },
       { index: 0, delta: { tool_calls: [more] }, finish_reason: null },
-      {
-        index: 1,
-        delta: { role: 'assistant', content: null, tool_calls: [call, more] },
-        finish_reason: null,
-      },
+      { index: 1, delta: { role: 'assistant', content: null, tool_calls: [call] }, finish_reason: null },
+      { index: 1, delta: { tool_calls: [more] }, finish_reason: null },
     ]);
   });
 
