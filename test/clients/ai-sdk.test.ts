@@ -1,14 +1,24 @@
 import { createCohere } from '@ai-sdk/cohere';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { APICallError, generateText, rerank, streamText } from 'ai';
+import {
+  APICallError,
+  generateObject,
+  generateText,
+  rerank,
+  stepCountIs,
+  streamObject,
+  streamText,
+  tool,
+} from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chatModel, rerankModel } from '../end-to-end/test-service.js';
+import { z } from 'zod';
+import { wideChatModel as chatModel, rerankModel } from '../end-to-end/test-service.js';
 import expected from '../fixtures/encoder/bert-cross-encoder/expected.json' with { type: 'json' };
 import { type ClientService, startClientService } from './client-service.js';
 
 let service: ClientService;
 beforeAll(async () => {
-  service = await startClientService();
+  service = await startClientService({ models: [chatModel, rerankModel] });
 });
 afterAll(() => service?.close());
 
@@ -85,6 +95,80 @@ describe('the AI SDK', () => {
     for (const { originalIndex, score, document } of ranking) {
       expect(score).toBeCloseTo(scores[originalIndex]!, 3);
       expect(document).toBe(documents[originalIndex]);
+    }
+  });
+});
+
+describe('the AI SDK, given a schema', () => {
+  const schema = z.strictObject({
+    city: z.enum(['Berlin', 'Paris', 'Wien']),
+    days: z.array(z.int().min(1).max(7)).min(1).max(3),
+    rain: z.boolean(),
+  });
+
+  it('generates an object', async () => {
+    const { object } = await generateObject({ ...request(), schema });
+    expect(schema.parse(object)).toEqual(object);
+  });
+
+  it('streams an object', async () => {
+    const { partialObjectStream, object } = streamObject({ ...request(), schema });
+    let last: unknown;
+    for await (const partial of partialObjectStream) last = partial;
+    expect(schema.parse(await object)).toEqual(last);
+  });
+});
+
+describe('the AI SDK, given tools', () => {
+  const inputSchema = z.strictObject({
+    city: z.enum(['Berlin', 'Paris', 'Wien']),
+    days: z.int().min(1).max(7),
+  });
+  const providerOptions = { headrace: { parallel_tool_calls: false } };
+  const calls: z.infer<typeof inputSchema>[] = [];
+  const tools = {
+    forecast: tool({
+      description: 'The weather to come',
+      inputSchema,
+      execute: async (input) => {
+        calls.push(input);
+        return { sky: 'clear' };
+      },
+    }),
+    now: tool({ description: 'The time', inputSchema: z.strictObject({}), execute: async () => 'noon' }),
+  };
+
+  it('calls the one that is named, and goes on with its result', async () => {
+    calls.length = 0;
+    const { steps, finishReason } = await generateText({
+      ...request(),
+      tools,
+      providerOptions,
+      toolChoice: { type: 'tool', toolName: 'forecast' },
+      stopWhen: stepCountIs(2),
+    });
+    expect(steps).toHaveLength(2);
+    expect(finishReason).toBe('tool-calls');
+    for (const { toolCalls, toolResults } of steps) {
+      expect(toolCalls.map(({ toolName }) => toolName)).toEqual(['forecast']);
+      expect(toolResults.map(({ output }) => output)).toEqual([{ sky: 'clear' }]);
+    }
+    expect(calls).toHaveLength(2);
+    for (const call of calls) expect(inputSchema.parse(call)).toEqual(call);
+  });
+
+  it('streams a call of any where one is required', async () => {
+    const stream = streamText({ ...request(), tools, providerOptions, toolChoice: 'required' });
+    const types = new Set<string>();
+    for await (const { type } of stream.fullStream) types.add(type);
+    for (const type of ['tool-input-start', 'tool-input-delta', 'tool-call', 'tool-result']) {
+      expect(types).toContain(type);
+    }
+    expect(await stream.finishReason).toBe('tool-calls');
+    for (const { toolName, input } of await stream.toolCalls) {
+      expect(tools[toolName as keyof typeof tools].inputSchema).toBeDefined();
+      if (toolName === 'forecast') expect(inputSchema.parse(input)).toEqual(input);
+      else expect(input).toEqual({});
     }
   });
 });
