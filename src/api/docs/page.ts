@@ -1,6 +1,12 @@
-import type { MediaType, OpenApiDocument, Operation, ResponseObject } from '../openapi/document.js';
+import type {
+  MediaType,
+  OpenApiDocument,
+  Operation,
+  Parameter,
+  ResponseObject,
+} from '../openapi/document.js';
 import { Html, html, prose } from './html.js';
-import { schemaAnchor, schemaView, typeView } from './schema-view.js';
+import { refersTo, schemaAnchor, schemaView, typeView } from './schema-view.js';
 import { style } from './style.js';
 
 interface Endpoint {
@@ -12,9 +18,14 @@ interface Endpoint {
 /** The description of the service as a page that loads nothing: no scripts, fonts or styles from elsewhere. */
 export function renderPage(document: OpenApiDocument): string {
   const { info, tags, components } = document;
-  const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): Endpoint => ({ method, path, operation })),
-  );
+  const endpoints = [
+    ...Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]): Endpoint => ({ method, path, operation })),
+    ),
+    ...Object.values(document.webhooks).map(
+      ({ post }): Endpoint => ({ method: 'hook', path: 'your own address', operation: post }),
+    ),
+  ];
   const schemas = Object.entries(components.schemas);
   const groups = tags.map((tag) => ({
     ...tag,
@@ -31,13 +42,16 @@ export function renderPage(document: OpenApiDocument): string {
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <div class="layout">
-<nav aria-label="Contents">
+<nav aria-label="Contents" id="contents">
+<input type="checkbox" id="menu" class="hidden"><label for="menu">Contents</label>
+<div class="menu">
 ${groups.map(
   ({ name, endpoints }) => html`<h2>${name}</h2>
 <ul>${endpoints.map(({ method, path, operation }) => html`<li><a href="#${operation.operationId}">${methodView(method)} ${path}</a></li>`)}</ul>`,
 )}
 <h2>Schemas</h2>
 <ul>${schemas.map(([name]) => html`<li><a href="#${schemaAnchor(name)}">${name}</a></li>`)}</ul>
+</div>
 </nav>
 <main id="main">
 <h1>${info.title} <small>${info.version}</small></h1>
@@ -50,7 +64,7 @@ ${groups.map(
   ({ name, description, endpoints }) => html`<section>
 <h2>${name}</h2>
 <p>${prose(description)}</p>
-${endpoints.map(endpointView)}
+${endpoints.map((endpoint) => endpointView(endpoint, components.schemas))}
 </section>`,
 )}
 <section>
@@ -61,6 +75,7 @@ ${typeof schema['description'] === 'string' && html`<p>${prose(schema['descripti
 ${schemaView(schema)}</article>`,
 )}
 </section>
+<p class="top"><a href="#contents">To the contents</a></p>
 </main>
 </div>
 </body>
@@ -68,43 +83,66 @@ ${schemaView(schema)}</article>`,
 `.text;
 }
 
-function endpointView({ method, path, operation }: Endpoint): Html {
+type Schemas = OpenApiDocument['components']['schemas'];
+
+function endpointView({ method, path, operation }: Endpoint, schemas: Schemas): Html {
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
   return html`<article>
 <h3 id="${operationId}">${methodView(method)} <code>${path}</code></h3>
-<p><strong>${summary}.</strong> ${description !== undefined && prose(description)}</p>
+<p class="summary">${summary}.</p>
+${description !== undefined && html`<p>${prose(description)}</p>`}
+${parameters.length > 0 && html`<h4>Parameters</h4>${parameterTable(parameters)}`}
 ${
-  parameters.length > 0 &&
-  html`<h4>Parameters</h4><div class="scroll"><table>
-<thead><tr><th scope="col">Name</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead>
-<tbody>${parameters.map(
-    (parameter) => html`<tr><th scope="row"><code>${parameter.name}</code> <small>${parameter.in}</small></th>
-<td>${typeView(parameter.schema)}</td><td>${prose(parameter.description)}</td></tr>`,
-  )}</tbody></table></div>`
+  requestBody &&
+  html`<h4>Request</h4>${Object.entries(requestBody.content).map(([type, media]) => requestView(type, media, schemas))}`
 }
-${requestBody && html`<h4>Request</h4>${contentView(requestBody.content)}`}
 <h4>Responses</h4>
 ${Object.entries(responses).map(([status, response]) => responseView(status, response))}
 </article>`;
 }
 
+function parameterTable(parameters: readonly Parameter[]): Html {
+  return html`<div class="scroll"><table>
+<thead><tr><th scope="col">Name</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead>
+<tbody>${parameters.map(
+    ({ name, in: place, required, schema, description }) => html`<tr>
+<th scope="row"><code>${name}</code> <small>${place}</small>${required && html` <small class="required">required</small>`}</th>
+<td>${typeView(schema)}</td><td>${prose(description)}</td></tr>`,
+  )}</tbody></table></div>`;
+}
+
+/** The fields at once, because they are what a reader looks for; what they look like in a request behind them. */
+function requestView(type: string, { schema = {}, examples }: MediaType, schemas: Schemas): Html {
+  const named = schemas[refersTo(schema) ?? ''];
+  return html`<p><code>${type}</code>: ${typeView(schema)}</p>
+${named && schemaView(named)}
+${examplesView(examples)}`;
+}
+
 function responseView(status: string, { description, headers = {}, content = {} }: ResponseObject): Html {
-  return html`<details${status === '200' && html` open`}>
-<summary><strong>${status}</strong> ${prose(description)}</summary>
-${contentView(content)}
-<p><small>Headers: ${Object.entries(headers).map(
-    ([name, header], i) => html`${i > 0 && '; '}<code>${name}</code> ${lowerFirst(header.description)}`,
-  )}</small></p>
+  const names = Object.entries(headers);
+  return html`<details class="response"${status === '200' && html` open`}>
+<summary><strong class="${status.startsWith('2') ? 'good' : 'bad'}">${status}</strong> ${prose(description)}</summary>
+${Object.entries(content).map(
+  ([type, { schema, examples }]) =>
+    html`<p><code>${type}</code>${schema && html`: ${typeView(schema)}`}</p>${examplesView(examples)}`,
+)}
+${
+  names.length > 0 &&
+  html`<h5>Headers</h5><dl>${names.map(
+    ([name, header]) => html`<dt><code>${name}</code></dt><dd>${prose(header.description)}</dd>`,
+  )}</dl>`
+}
 </details>`;
 }
 
-function contentView(content: Readonly<Record<string, MediaType>>): Html {
-  return html`${Object.entries(content).map(
-    ([type, { schema, examples = {} }]) => html`<p><code>${type}</code>: ${schema && typeView(schema)}</p>
-${Object.values(examples).map(
-  ({ summary, value }) => html`${summary !== undefined && html`<p><small>${summary}</small></p>`}
-<pre tabindex="0"><code>${typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</code></pre>`,
-)}`,
+/** Short examples are open; of several, the first. */
+function examplesView(examples: MediaType['examples'] = {}): Html {
+  return html`${Object.values(examples).map(
+    ({ summary = 'Example', value }, i) => html`<details class="example"${i === 0 && html` open`}>
+<summary>${summary}</summary>
+<pre tabindex="0"><code>${typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</code></pre>
+</details>`,
   )}`;
 }
 

@@ -52,12 +52,21 @@ function fieldsOf(schema: JsonSchema, prefix: string): Field[] {
   });
 }
 
+/** The name of the schema that one refers to, and says nothing else. */
+export function refersTo(schema: JsonSchema): string | undefined {
+  const reference = schema['$ref'];
+  return typeof reference === 'string' ? reference.slice(reference.lastIndexOf('/') + 1) : undefined;
+}
+
 /** What values fit, in words; names lead to where they are explained. */
 export function typeView(schema: JsonSchema): Html {
-  const reference = schema['$ref'];
-  if (typeof reference === 'string') {
-    const name = reference.slice(reference.lastIndexOf('/') + 1);
-    return html`<a href="#${schemaAnchor(name)}">${name}</a>`;
+  const name = refersTo(schema);
+  if (name !== undefined) return html`<a href="#${schemaAnchor(name)}">${name}</a>`;
+  const inText = schema['contentSchema'];
+  if (inText !== undefined) {
+    const { type, items } = inText as JsonSchema;
+    if (type === 'array') return html`events, each a ${typeView(items as JsonSchema)}`;
+    return html`${typeView(inText as JsonSchema)} as JSON text`;
   }
   const alternatives = list(schema['anyOf'] ?? schema['oneOf']).filter(({ type }) => type !== 'null');
   if (alternatives.length > 0) return joined(alternatives.map(typeView));

@@ -11,6 +11,7 @@ import {
   servicePaths,
 } from './operations.js';
 import { usageOperation } from './usage-operation.js';
+import { webhooks } from './webhooks.js';
 
 /** The part for operators, where the service has one. */
 export interface AdminDescription {
@@ -54,6 +55,7 @@ export function buildOpenApi(options: { version: string; admin?: AdminDescriptio
       ...servicePaths(),
       ...admin?.paths,
     },
+    webhooks: webhooks(),
     components: {
       schemas: componentSchemas(admin?.schemas ?? {}),
       securitySchemes: {

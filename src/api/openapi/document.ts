@@ -53,6 +53,8 @@ export interface OpenApiDocument {
   readonly paths: Readonly<
     Record<string, Readonly<Partial<Record<'get' | 'post' | 'patch' | 'delete', Operation>>>>
   >;
+  /** Requests that the service sends. */
+  readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, JsonSchema>>;
     readonly securitySchemes: Readonly<Record<string, { type: string; scheme: string; description: string }>>;

@@ -1,7 +1,9 @@
 import type { ChatChunk, ChatRequest, ChatResponse, Usage } from '../../contract/chat.js';
+import { ServiceError } from '../../contract/errors.js';
 import type { Model, ModelList } from '../../contract/models.js';
 import type { NoticeList } from '../../contract/notices.js';
 import type { RerankRequest, RerankResponse } from '../../contract/rerank.js';
+import { atomFeed } from '../../platform/notices/atom-feed.js';
 import { event } from '../sse.js';
 import type { Example } from './document.js';
 
@@ -31,6 +33,39 @@ const sampled: ChatRequest = {
   stream_options: { include_usage: true },
 };
 
+const withTools: ChatRequest = {
+  model: chatModel,
+  messages: [{ role: 'user', content: 'What time is it in Oslo?' }],
+  tools: [
+    {
+      type: 'function',
+      function: {
+        name: 'get_time',
+        description: 'The time of day in a place.',
+        parameters: { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] },
+      },
+    },
+  ],
+  tool_choice: 'auto',
+};
+
+const structured: ChatRequest = {
+  model: chatModel,
+  messages: [{ role: 'user', content: 'Name a river and its length.' }],
+  response_format: {
+    type: 'json_schema',
+    json_schema: {
+      name: 'river',
+      schema: {
+        type: 'object',
+        properties: { name: { type: 'string' }, kilometres: { type: 'integer' } },
+        required: ['name', 'kilometres'],
+        additionalProperties: false,
+      },
+    },
+  },
+};
+
 const usage: Usage = {
   prompt_tokens: 27,
   completion_tokens: 14,
@@ -51,6 +86,27 @@ const reply: ChatResponse = {
     },
   ],
   usage,
+};
+
+const toolCall: ChatResponse = {
+  ...reply,
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: null,
+        tool_calls: [
+          {
+            id: 'call_4f1c2a',
+            type: 'function',
+            function: { name: 'get_time', arguments: '{"place": "Oslo"}' },
+          },
+        ],
+      },
+      finish_reason: 'tool_calls',
+    },
+  ],
 };
 
 const chunk = { id, object: 'chat.completion.chunk', created, model: chatModel } as const;
@@ -125,14 +181,46 @@ export const examples = {
   chatRequests: {
     plain: { summary: 'In one piece', value: question },
     stream: { summary: 'As a stream', value: sampled },
+    tools: { summary: 'With a function that the model may call', value: withTools },
+    structured: { summary: 'Answered with JSON that fits a schema', value: structured },
   },
-  chatResponse: { plain: { value: reply } },
+  chatResponse: {
+    plain: { summary: 'Text', value: reply },
+    toolCall: { summary: 'A function to call', value: toolCall },
+  },
   chatStream: {
-    stream: { value: [...chunks.map((value) => JSON.stringify(value)), '[DONE]'].map(event).join('') },
+    stream: {
+      summary: 'A whole reply',
+      value: [...chunks.map((value) => JSON.stringify(value)), '[DONE]'].map(event).join(''),
+    },
+    failed: {
+      summary: 'A reply that fails after its first event',
+      value: [chunks[0], new ServiceError('overloaded').toBody()]
+        .map((value) => event(JSON.stringify(value)))
+        .join(''),
+    },
   },
   rerankRequest: { plain: { value: ranking } },
   rerankResponse: { plain: { value: ranked } },
   modelList: { plain: { value: list } },
   model: { plain: { value: model } },
   noticeList: { plain: { value: notices } },
+  noticeFeed: {
+    plain: {
+      value: atomFeed(notices.data, {
+        id: 'urn:uuid:3f1f5d5e-6d3c-4b8e-9a57-0c7a1d2e3f40',
+        self: 'https://headrace.example/v1/notices.atom',
+        updated: new Date(created * 1000),
+      }),
+    },
+  },
+  metrics: {
+    plain: {
+      value:
+        '# HELP headrace_tokens_total Tokens spent, by kind: prompt or completion.\n' +
+        '# TYPE headrace_tokens_total counter\n' +
+        `headrace_tokens_total{model="${chatModel}",kind="prompt"} 27\n` +
+        `headrace_tokens_total{model="${chatModel}",kind="completion"} 14\n`,
+    },
+  },
 } satisfies Record<string, Examples>;

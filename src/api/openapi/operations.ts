@@ -2,6 +2,7 @@ import { type ComponentName, refer } from './components.js';
 import type {
   Example,
   JsonSchema,
+  MediaType,
   OpenApiDocument,
   Operation,
   Parameter,
@@ -54,7 +55,8 @@ export function chatOperation(): Operation {
           'text/event-stream': {
             schema: {
               type: 'string',
-              description: 'Events whose data is a ChatCompletionChunk, an Error or [DONE].',
+              contentMediaType: 'text/event-stream',
+              contentSchema: { type: 'array', items: refer('ChatCompletionEvent') },
             },
             examples: examples.chatStream,
           },
@@ -177,7 +179,7 @@ export function noticeFeedOperation(): Operation {
       200: {
         description: 'The feed (RFC 4287).',
         headers: requestIdHeader,
-        content: { 'application/atom+xml': { schema: { type: 'string' } } },
+        content: { 'application/atom+xml': { schema: { type: 'string' }, examples: examples.noticeFeed } },
       },
       ...errorResponses(['unauthorized', 'accountDisabled', 'internal', 'overloaded']),
     },
@@ -193,43 +195,57 @@ export function servicePaths(): OpenApiDocument['paths'] {
   const open = (operation: Pick<Operation, 'operationId' | 'summary' | 'responses'>) => ({
     get: { ...operation, tags: ['Service'], security: [] },
   });
-  const answer = (description: string, type: string, schema: JsonSchema): ResponseObject => ({
+  const answer = (
+    description: string,
+    type: string,
+    { schema, examples: named }: MediaType,
+  ): ResponseObject => ({
     description,
     headers: requestIdHeader,
-    content: { [type]: { schema } },
+    content: { [type]: { schema, ...(named && { examples: named }) } },
   });
+  // All that can be wrong with such a request are its headers.
+  const errors = errorResponses(['invalidParameter', 'internal']);
   const text: JsonSchema = { type: 'string' };
+  const says = (word: string) => ({ plain: { value: { status: word } } });
   return {
     '/livez': open({
       operationId: 'getLiveness',
       summary: 'Whether the process runs',
-      responses: { 200: answer('It runs.', 'application/json', status), ...errorResponses(['internal']) },
+      responses: {
+        200: answer('It runs.', 'application/json', { schema: status, examples: says('alive') }),
+        ...errors,
+      },
     }),
     '/readyz': open({
       operationId: 'getReadiness',
       summary: 'Whether the database, the queue and a worker for each model answer',
       responses: {
-        200: answer('They do.', 'application/json', status),
+        200: answer('They do.', 'application/json', { schema: status, examples: says('ready') }),
+        ...errors,
         ...errorResponses(['overloaded']),
       },
     }),
     '/metrics': open({
       operationId: 'getMetrics',
       summary: 'Counters for Prometheus',
-      responses: { 200: answer('The metrics.', 'text/plain', text), ...errorResponses(['internal']) },
+      responses: {
+        200: answer('The metrics.', 'text/plain', { schema: text, examples: examples.metrics }),
+        ...errors,
+      },
     }),
     '/openapi.json': open({
       operationId: 'getDescription',
       summary: 'This description',
       responses: {
-        200: answer('An OpenAPI document.', 'application/json', { type: 'object' }),
-        ...errorResponses(['internal']),
+        200: answer('An OpenAPI document.', 'application/json', { schema: { type: 'object' } }),
+        ...errors,
       },
     }),
     '/docs': open({
       operationId: 'getDocumentation',
       summary: 'This description as a page',
-      responses: { 200: answer('A page.', 'text/html', text), ...errorResponses(['internal']) },
+      responses: { 200: answer('A page.', 'text/html', { schema: text }), ...errors },
     }),
   };
 }

@@ -37,6 +37,10 @@ const retryAfterHeader = {
   'retry-after': { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } },
 };
 
+const authenticateHeader = {
+  'www-authenticate': { description: 'How to say who you are: `Bearer`.', schema: { type: 'string' } },
+};
+
 /** One response per status, with the codes it may carry and an example of each. */
 export function errorResponses(kinds: readonly ErrorKind[]): Record<string, ResponseObject> {
   const byStatus = new Map<number, ErrorKind[]>();
@@ -59,8 +63,12 @@ function errorResponse(status: number, kinds: readonly ErrorKind[]): ResponseObj
     },
   ];
   return {
-    description: kinds.map((kind) => `${errorTable[kind].code}: ${errorTable[kind].message}`).join(' '),
-    headers: { ...requestIdHeader, ...(waits ? retryAfterHeader : {}) },
+    description: kinds.map((kind) => `\`${errorTable[kind].code}\`: ${errorTable[kind].message}`).join('\n'),
+    headers: {
+      ...requestIdHeader,
+      ...(waits ? retryAfterHeader : {}),
+      ...(status === errorTable.unauthorized.status ? authenticateHeader : {}),
+    },
     content: {
       'application/json': { schema: refer('Error'), examples: Object.fromEntries(kinds.map(example)) },
     },

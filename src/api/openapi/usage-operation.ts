@@ -1,5 +1,6 @@
 import type { UsageReport } from '../../contract/usage.js';
 import { maxUsageDays, usageGroupings } from '../../contract/usage.js';
+import { usageCsv } from '../usage-csv.js';
 import { refer } from './components.js';
 import type { Operation } from './document.js';
 import { errorResponses, requestIdHeader } from './responses.js';
@@ -54,7 +55,10 @@ export function usageOperation(): Operation {
         headers: requestIdHeader,
         content: {
           'application/json': { schema: refer('UsageReport'), examples: { byDay: { value: example } } },
-          'text/csv': { schema: { type: 'string' } },
+          'text/csv': {
+            schema: { type: 'string' },
+            examples: { byDay: { value: usageCsv(example.data, new Set(['day', 'model'])) } },
+          },
         },
       },
       ...errorResponses([

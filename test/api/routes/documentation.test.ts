@@ -44,7 +44,7 @@ describe('/openapi.json', () => {
     }
     const routes = service.app.printRoutes({ commonPrefix: false });
     expect(routes.match(/\((GET, HEAD|POST)\)/g)).toHaveLength(
-      operations().length + ['aliases', 'of two'].length,
+      operations().length + ['/chat/completions', '/rerank', '/v2/rerank'].length,
     );
   });
 
