@@ -79,7 +79,9 @@ export class ReplyGrammars {
     const content = writeContent(job, book);
     const tools = toolsInUse(job);
     if (tools.length === 0) return book.grammar(content ?? 'value');
-    const calls = writeCalls(tools, { format, parallel: job.parallelToolCalls ?? true, book });
+    // Who names the function wants one call of it.
+    const parallel = typeof job.toolChoice !== 'object' && (job.parallelToolCalls ?? true);
+    const calls = writeCalls(tools, { format, parallel, book });
     if (job.toolChoice !== undefined && job.toolChoice !== 'auto')
       return book.grammar(callsOnly(calls, format));
     if (content !== undefined) return book.grammar(`${content} | ${callsOnly(calls, format)}`);

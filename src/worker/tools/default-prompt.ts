@@ -1,21 +1,19 @@
 import type { Message, Tool, ToolCall } from '../../contract/chat.js';
 
-/** The prompt that Hermes and Qwen models are trained with (Nous Research, "Hermes Function Calling"). */
+/**
+ * What models that Hermes and Qwen's format comes from are told of tools (Nous Research, "Hermes Function Calling"),
+ * in fewer words: it is part of every prompt.
+ */
 function promptForTools(tools: readonly Tool[]): string {
-  const signatures = tools.map((tool) => JSON.stringify({ type: tool.type, function: signatureOf(tool) }));
+  const signatures = tools.map((tool) => JSON.stringify(signatureOf(tool)));
   return [
-    '# Tools',
-    '',
-    'You may call one or more functions to assist with the user query.',
-    '',
-    'You are provided with function signatures within <tools></tools> XML tags:',
+    'You can call these functions:',
     '<tools>',
     ...signatures,
     '</tools>',
-    '',
-    'For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:',
+    'To call one, write:',
     '<tool_call>',
-    '{"name": <function-name>, "arguments": <args-json-object>}',
+    '{"name": <name>, "arguments": <object>}',
     '</tool_call>',
   ].join('\n');
 }

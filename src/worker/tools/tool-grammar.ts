@@ -4,6 +4,9 @@ import { writeSchema } from '../grammar/json-grammar.js';
 import type { RuleBook } from '../grammar/rule-book.js';
 import type { ToolFormat } from './tool-format.js';
 
+/** Calls in one reply: a model that has lost its way would call without end. */
+const maxCalls = 32;
+
 /** A tool, and its place in the request. */
 export interface PlacedTool {
   readonly tool: Tool;
@@ -25,7 +28,7 @@ export interface CallRules {
 export function writeCalls(tools: readonly PlacedTool[], { format, parallel, book }: CallRules): string {
   const calls = tools.map((tool) => writeCall(tool, format, book));
   const call = book.add('call', calls.join(' | '));
-  const more = parallel && format.parallel ? ` (${format.between} ${call})*` : '';
+  const more = parallel && format.parallel ? ` (${format.between} ${call}){0,${maxCalls - 1}}` : '';
   return book.add('calls', `${format.open} ${call}${more} ${format.close}`);
 }
 
