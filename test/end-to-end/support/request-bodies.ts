@@ -171,7 +171,7 @@ const odd: fc.Arbitrary<Json | undefined> = fc.oneof(
       '"\\ud800"',
     ].map(raw),
     raw('['.repeat(10_000) + ']'.repeat(10_000)),
-    raw('{"a":'.repeat(200) + '1' + '}'.repeat(200)),
+    raw(`${'{"a":'.repeat(200)}1${'}'.repeat(200)}`),
     raw('{"__proto__":{"role":"user"},"constructor":1,"toString":2,"role":"user"}'),
     raw('{"role":"user","role":"tool","content":"a","content":null}'),
     raw(`"${'x'.repeat(100_000)}"`),
