@@ -332,7 +332,7 @@ export const schemas: Readonly<Record<string, unknown>> = {
   'a range of numbers': { type: 'number', minimum: 0.5, maximum: 10 },
   'a range of numbers around zero': { type: 'number', minimum: -1.25, maximum: 0.75 },
   'a range with open ends': { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 },
-  'a tight range': { type: 'number', minimum: 3.14159, maximum: 3.1416 },
+  'a tight range': { type: 'number', minimum: 3.24159, maximum: 3.2416 },
   'a tiny range': { type: 'number', exclusiveMinimum: 1e-7, maximum: 2e-7 },
   'a number above': { type: 'number', minimum: 99.5 },
   'a number below': { type: 'number', exclusiveMaximum: -0.001 },
