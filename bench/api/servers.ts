@@ -1,6 +1,6 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
+import { openSync, rmSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,6 +14,10 @@ import { createKey } from '../../src/platform/keys.js';
 import { createLogger } from '../../src/platform/logger.js';
 
 export const model = 'bench';
+
+/** What the processes log, kept only until this one ends. */
+const log = join(tmpdir(), `headrace-bench-${process.pid}.log`);
+process.once('exit', () => rmSync(log, { force: true }));
 
 /** The servers behind a service, and what its processes need to know of them. */
 export interface Servers {
@@ -80,7 +84,6 @@ export async function start(
   options: { args?: readonly string[]; environment: Readonly<Record<string, string>>; profile?: string },
 ): Promise<ChildProcess> {
   const { args = [], environment, profile } = options;
-  const log = join(tmpdir(), `headrace-bench-${process.pid}.log`);
   const child = fork(fileURLToPath(new URL(program, import.meta.url)), args, {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     execArgv: profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`],
