@@ -5,6 +5,7 @@ import { OnnxDecoderRunner } from '../../src/engine/onnx-decoder-runner.js';
 import { OnnxSession } from '../../src/engine/onnx-session.js';
 import { compiledFiles, type DecoderManifest } from '../../src/models/manifest.js';
 import { Tokenizer } from '../../src/worker/tokenizer.js';
+import { drain, generateRequest } from '../engine/support/requests.js';
 import { prepareDefaultModels } from '../support/default-models.js';
 
 const subjects = ['rivers', 'bread', 'the moon', 'a clock', 'whales', 'paper', 'glass', 'chess'];
@@ -51,30 +52,11 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
     });
     const texts = new Map(indexes.map((index) => [String(index), [] as number[]]));
     for (const index of indexes) {
-      engine.generate({
-        id: String(index),
-        prompt: tokens[index]!,
-        maxTokens: drawn,
-        choices: 1,
-        sampling: {
-          temperature: 0,
-          topP: 1,
-          topK: -1,
-          minP: 0,
-          frequencyPenalty: 0,
-          presencePenalty: 0,
-          seed: 0,
-          logitBias: [],
-        },
-        endTokens: [],
-        priority: 'interactive',
-      });
+      engine.generate(generateRequest(String(index), { prompt: tokens[index]!, maxTokens: drawn }));
     }
-    while (engine.busy) {
-      for (const event of await engine.step()) {
-        if (event.type === 'failed') throw new Error(event.reason);
-        if (event.type === 'token') texts.get(event.id)!.push(event.token);
-      }
+    for (const event of await drain(engine)) {
+      if (event.type === 'failed') throw new Error(event.reason);
+      if (event.type === 'token') texts.get(event.id)!.push(event.token);
     }
     return texts;
   }
