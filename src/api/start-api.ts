@@ -5,6 +5,7 @@ import type { Backplane } from '../platform/backplane/backplane.js';
 import { openBackplane } from '../platform/backplane/open-backplane.js';
 import type { Config } from '../platform/config.js';
 import { openDatabase } from '../platform/database/database.js';
+import { listenFailure } from '../platform/listen-failure.js';
 import type { Logger } from '../platform/logger.js';
 import { packageVersion } from '../platform/package-version.js';
 import { PresenceBoard } from '../platform/presence.js';
@@ -101,11 +102,4 @@ export async function startApi(options: ApiOptions): Promise<RunningApi> {
     await closeAll();
     throw error;
   }
-}
-
-function listenFailure({ host, port }: Config, { code, message }: NodeJS.ErrnoException): string {
-  if (code === 'EADDRINUSE') {
-    return `Port ${port} of ${host} is in use: stop what uses it, or choose another with HEADRACE_PORT.`;
-  }
-  return `Cannot listen on ${host}, port ${port} (${message}): see HEADRACE_HOST and HEADRACE_PORT.`;
 }
