@@ -76,11 +76,14 @@ describe.each([
   });
 });
 
+/** A parameter, the way into it (`.name`, `[0]`, `["any \"name\""]`), and what is wrong with it. */
+const namedPath = /^([a-z_]+)(?:\.\w+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])*: ./su;
+
 function expectRefusal(body: unknown, parameters: readonly string[]): void {
   const { code, message } = errorBodySchema.strict().parse(body);
   if (code === 20012) return;
   expect(code).toBe(20015);
-  const [, named] = /^([a-z_]+)[^:]*: ./s.exec(message) ?? [];
+  const [, named] = namedPath.exec(message) ?? [];
   expect([...parameters, 'body'], message).toContain(named);
 }
 

@@ -97,8 +97,7 @@ test('a character of several tokens is one piece of text', async () => {
 });
 
 test('the frames of one step go to one process in one message', async () => {
-  await bench.enqueue(chatJob({ id: 'a' }), chatJob({ id: 'b' }));
-  const [first, second] = [await bench.engine.nextGenerate(), await bench.engine.nextGenerate()];
+  const [first, second] = await bench.generating(chatJob({ id: 'a' }), chatJob({ id: 'b' }));
   const [token] = await tokensOf('a');
   bench.engine.step(
     [first, second].map(({ id }) => ({
@@ -385,8 +384,7 @@ test('what goes wrong inside is not told to clients', async () => {
 });
 
 test('a request that the engine gives up fails, and others go on', async () => {
-  await bench.enqueue(chatJob({ id: 'a' }), chatJob({ id: 'b' }));
-  const [first, second] = [await bench.engine.nextGenerate(), await bench.engine.nextGenerate()];
+  const [first, second] = await bench.generating(chatJob({ id: 'a' }), chatJob({ id: 'b' }));
   bench.engine.step([{ type: 'failed', id: first.id, reason: 'the model failed to run' }]);
   expect(await bench.log.ending('a')).toMatchObject({
     type: 'failed',

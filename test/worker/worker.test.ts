@@ -159,11 +159,10 @@ describe('jobs that cannot be read', () => {
 
 test('an API process that goes takes its requests with it', async () => {
   await bench.announceApi({ leaving: false });
-  await bench.enqueue(chatJob(), chatJob({ id: 'other', replyTo: 'api-2' }));
-  const [mine] = [await bench.engine.nextGenerate(), await bench.engine.nextGenerate()];
+  const [mine] = await bench.generating(chatJob(), chatJob({ id: 'other', replyTo: 'api-2' }));
   await bench.announceApi({ leaving: true });
   await bench.engine.nextCancel();
-  expect(bench.engine.cancelled.map(({ id }) => id)).toEqual([mine!.id]);
+  expect(bench.engine.cancelled.map(({ id }) => id)).toEqual([mine.id]);
   await vi.waitFor(() => expect([...bench.backplane.queue(model).active.keys()]).toEqual(['other']));
   expect(typesOf('request-1')).toEqual(['started']);
 });
@@ -186,9 +185,8 @@ test('as many jobs are held as the engine has slots, and a few more', async () =
 });
 
 test('the presence tells requests held and past the engine’s queue', async () => {
-  await bench.enqueue(chatJob({ id: 'a' }), chatJob({ id: 'b' }));
-  const [first] = [await bench.engine.nextGenerate(), await bench.engine.nextGenerate()];
-  bench.engine.admit(first!);
+  const [first] = await bench.generating(chatJob({ id: 'a' }), chatJob({ id: 'b' }));
+  bench.engine.admit(first);
   const busy = presence(({ held }) => held === 2);
   expect(await busy).toMatchObject({ id: 'worker-1', model, held: 2, running: 1, leaving: false });
 });
@@ -223,9 +221,8 @@ describe('closing', () => {
 
 describe('when the engine fails', () => {
   test('what it ran fails, what waited is told to come again, and the worker reports it', async () => {
-    await bench.enqueue(chatJob({ id: 'ran' }), chatJob({ id: 'waited' }));
-    const [ran] = [await bench.engine.nextGenerate(), await bench.engine.nextGenerate()];
-    bench.engine.admit(ran!);
+    const [ran] = await bench.generating(chatJob({ id: 'ran' }), chatJob({ id: 'waited' }));
+    bench.engine.admit(ran);
     const reason = new Error('out of memory');
     bench.engine.breakDown(reason);
     expect(await bench.worker.failed).toBe(reason);

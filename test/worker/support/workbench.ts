@@ -1,5 +1,6 @@
 import type { ChatJob, RerankJob } from '../../../src/contract/job.js';
 import { controlChannel, presenceChannel } from '../../../src/contract/names.js';
+import type { GenerateRequest } from '../../../src/engine/request.js';
 import { catalogueModelSchema } from '../../../src/models/catalogue.js';
 import { type DecoderManifest, type EncoderManifest, manifestFormat } from '../../../src/models/manifest.js';
 import { createLogger } from '../../../src/platform/logger.js';
@@ -58,6 +59,13 @@ export interface Workbench {
   readonly log: ReplyLog;
   /** Enqueues jobs, all before any can be taken. */
   enqueue(...jobs: (ChatJob | RerankJob)[]): Promise<void>;
+  /**
+   * Enqueues chat jobs one by one, each once the engine has the one before, and gives what the engine was asked for,
+   * in the same order. Of jobs that are enqueued together, any may be tokenized first.
+   */
+  generating<Jobs extends readonly ChatJob[]>(
+    ...jobs: Jobs
+  ): Promise<{ [Index in keyof Jobs]: GenerateRequest }>;
   /** Puts anything into the queue. */
   enqueueRaw(payload: unknown): Promise<void>;
   cancel(id: string): Promise<void>;
@@ -102,6 +110,14 @@ export async function openWorkbench(options: WorkbenchOptions = {}): Promise<Wor
     backplane,
     log,
     enqueue: async (...jobs) => void (await Promise.all(jobs.map((job) => queue.add(job)))),
+    generating: async <Jobs extends readonly ChatJob[]>(...jobs: Jobs) => {
+      const requests: GenerateRequest[] = [];
+      for (const job of jobs) {
+        await queue.add(job);
+        requests.push(await engine.nextGenerate());
+      }
+      return requests as { [Index in keyof Jobs]: GenerateRequest };
+    },
     enqueueRaw: (payload) => queue.add(payload as ChatJob),
     cancel: (id) => backplane.channel.publish(controlChannel(model), JSON.stringify({ type: 'cancel', id })),
     announceApi: ({ leaving }) =>
