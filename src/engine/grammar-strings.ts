@@ -1,4 +1,4 @@
-import { bytesOfToken, markerByte, type StringRule, type Vocabulary } from './grammar.js';
+import { bytesOfToken, type StringRule, secretBytes, type Vocabulary } from './grammar.js';
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -37,26 +37,40 @@ export class StringProgress {
     return false;
   }
 
+  /** Whether the bytes so far are whole characters. */
+  get isWhole(): boolean {
+    const tail = this.#body.slice(-4);
+    const lead = tail.findLastIndex((byte) => (byte & 0xc0) !== 0x80);
+    const first = tail[lead] ?? 0;
+    const expected = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    return this.#escape === 0 && (lead === -1 || tail.length - lead === expected);
+  }
+
   /** Whether the rule lets the string end here. */
   get mayEnd(): boolean {
-    const { minLength, maxLength, excluded, excludedPatterns } = this.rule;
-    if (this.length < minLength || this.length > maxLength) return false;
-    if (excluded.length === 0 && excludedPatterns.length === 0) return true;
+    const { minLength, maxLength } = this.rule;
+    return this.isWhole && this.length >= minLength && this.length <= maxLength && !this.isExcluded;
+  }
+
+  /** Whether the text so far is one that the string must not be. */
+  get isExcluded(): boolean {
+    const { excluded, excludedPatterns } = this.rule;
+    if ((excluded.length === 0 && excludedPatterns.length === 0) || !this.isWhole) return false;
     const text: string = JSON.parse(`"${Buffer.from(this.#body).toString('utf8')}"`);
-    return (
-      !excluded.includes(text) && !excludedPatterns.some((pattern) => new RegExp(pattern, 'u').test(text))
-    );
+    return excluded.includes(text) || excludedPatterns.some((pattern) => new RegExp(pattern, 'u').test(text));
   }
 }
 
 /** What the tokens of a vocabulary do to a JSON string. Bit masks have one bit per token, lowest first. */
 export class StringTokens {
-  /** Tokens with the character that begins markers. */
-  readonly marked: Int32Array;
+  /** Tokens with a character of markers or seals. */
+  readonly secret: Int32Array;
   /** Tokens with a quote before their end: they may open a string and go on in it. */
   readonly crossing: readonly number[];
   /** Tokens that are not whole characters of a string's body, each as it is. */
   readonly odd: readonly number[];
+  /** Tokens that are. */
+  readonly whole: readonly number[];
   /** Bytes of the longest token. */
   readonly longest: number;
   readonly #vocabulary: Vocabulary;
@@ -67,22 +81,25 @@ export class StringTokens {
   constructor(vocabulary: Vocabulary) {
     const { ends, size } = vocabulary;
     this.#vocabulary = vocabulary;
-    this.marked = new Int32Array(Math.ceil(size / 32));
+    this.secret = new Int32Array(Math.ceil(size / 32));
     this.#lengths = new Uint16Array(ends.length);
     const crossing: number[] = [];
     const odd: number[] = [];
+    const whole: number[] = [];
     let longest = 0;
     for (let token = 0; token < ends.length; token++) {
       const bytes = bytesOfToken(vocabulary, token);
       longest = Math.max(longest, bytes.length);
       this.#lengths[token] = bodyLength(bytes);
-      if (this.#lengths[token] === 0 && bytes.length > 0) odd.push(token);
-      if (bytes.includes(markerByte)) this.marked[token >> 5]! |= 1 << (token & 31);
+      if (this.#lengths[token]! > 0) whole.push(token);
+      else if (bytes.length > 0) odd.push(token);
+      if (bytes.some((byte) => secretBytes.includes(byte))) this.secret[token >> 5]! |= 1 << (token & 31);
       const first = bytes.indexOf(quote);
       if (first !== -1 && first < bytes.length - 1) crossing.push(token);
     }
     this.crossing = crossing;
     this.odd = odd;
+    this.whole = whole;
     this.longest = longest;
   }
 
@@ -94,7 +111,7 @@ export class StringTokens {
   longerThan(characters: number): Int32Array {
     let mask = this.#longer[characters];
     if (mask === undefined) {
-      mask = new Int32Array(this.marked.length);
+      mask = new Int32Array(this.secret.length);
       for (let token = 0; token < this.#lengths.length; token++) {
         if (this.#lengths[token]! > characters) mask[token >> 5]! |= 1 << (token & 31);
       }

@@ -3,6 +3,7 @@ import {
   type GrammarFollower,
   type StringRule,
   stringMarker,
+  stringSeal,
   type Vocabulary,
 } from './grammar.js';
 import type { GrammarMatcher } from './grammar-library.js';
@@ -18,15 +19,14 @@ export interface GrammarTextOptions {
 
 /**
  * One text as it follows its grammar. xgrammar follows the rules; beside it, the strings that have a rule of their
- * own are counted here. Which rule holds is asked of the matcher where a string has just begun: only there does it
- * take the rule's marker, and gives it back.
+ * own ({@link StringRule}) are counted here.
  */
 export class GrammarText implements GrammarFollower {
   readonly #matcher: GrammarMatcher;
   readonly #strings: StringTokens;
   readonly #rules: readonly StringRule[];
   readonly #endTokens: ReadonlySet<number>;
-  /** The string with a rule that the text is in. */
+  /** The string with a rule that the text may be in. */
   #string: StringProgress | undefined;
 
   /** The matcher is disposed with the text. */
@@ -38,10 +38,11 @@ export class GrammarText implements GrammarFollower {
   }
 
   async allowed(): Promise<Int32Array> {
+    if (this.#string && !this.#isInRule(this.#string)) this.#string = undefined;
     const mask = await this.#matcher.getNextTokenBitmask();
     if (this.#rules.length === 0) return mask;
-    remove(mask, this.#strings.marked);
-    if (this.#string) this.#keepRule(mask, this.#string);
+    remove(mask, this.#strings.secret);
+    if (this.#string) await this.#keepRule(mask, this.#string);
     if (!this.#takesAnything()) this.#keepOutOfStrings(mask);
     return mask;
   }
@@ -51,11 +52,14 @@ export class GrammarText implements GrammarFollower {
     if (this.#rules.length === 0 || this.#endTokens.has(token)) return;
     const bytes = this.#strings.bytesOf(token);
     let opening = bytes.at(-1) === quote;
-    if (this.#string) {
-      const closing = bytes.findIndex((byte) => this.#string!.push(byte));
+    const string = this.#string;
+    if (string) {
+      const closing = bytes.findIndex((byte) => string.push(byte));
       if (closing === -1) return;
       this.#string = undefined;
-      opening &&= closing < bytes.length - 1;
+      const isLast = closing === bytes.length - 1;
+      if (isLast && string.mayEnd) this.#matcher._acceptString(stringSeal);
+      opening &&= !isLast;
     }
     if (opening) this.#string = this.#begun();
   }
@@ -64,17 +68,37 @@ export class GrammarText implements GrammarFollower {
     this.#matcher.dispose();
   }
 
+  /** Whether the text is still one that the rule speaks of, and not only something that begins alike. */
+  #isInRule(string: StringProgress): boolean {
+    return !string.rule.endsAnywhere || !string.isWhole || this.#takes(`"${stringSeal}`);
+  }
+
   /** Takes out the tokens that would break the rule of the string the text is in. */
-  #keepRule(mask: Int32Array, string: StringProgress): void {
+  async #keepRule(mask: Int32Array, string: StringProgress): Promise<void> {
     const { rule } = string;
     const { longest, odd } = this.#strings;
     const left = rule.maxLength - string.length;
     if (left < longest) remove(mask, this.#strings.longerThan(Math.max(0, left)));
     const isFree = rule.excluded.length === 0 && rule.excludedPatterns.length === 0;
     if (isFree && left >= longest && string.length >= rule.minLength) return;
+    const endsOtherwise = string.mayEnd || (await this.#endsOtherwise());
     for (const token of odd) {
-      if (has(mask, token) && !fits(string.clone(), this.#strings.bytesOf(token))) clear(mask, token);
+      if (!has(mask, token)) continue;
+      if (!fits(string.clone(), this.#strings.bytesOf(token), endsOtherwise)) clear(mask, token);
     }
+    if (isFree || left > longest) return;
+    for (const token of this.#strings.whole) {
+      if (has(mask, token) && isStuck(string.clone(), this.#strings.bytesOf(token))) clear(mask, token);
+    }
+  }
+
+  /** Whether something without a rule may end where the text stands. */
+  async #endsOtherwise(): Promise<boolean> {
+    if (!this.#matcher._acceptString('"')) return false;
+    const mask = await this.#matcher.getNextTokenBitmask();
+    this.#matcher.rollBack(1);
+    remove(mask, this.#strings.secret);
+    return mask.some((word) => word !== 0);
   }
 
   /** Takes out the tokens that would begin a string with a rule and go on in it, uncounted. */
@@ -100,7 +124,7 @@ export class GrammarText implements GrammarFollower {
     return false;
   }
 
-  /** The string that has just begun, if it has a rule; where several may be meant, all of their rules hold. */
+  /** The string that may have begun with a rule; where several may be meant, all of their rules hold. */
   #begun(): StringProgress | undefined {
     if (this.#takesAnything()) return undefined;
     const rules = this.#rules.filter((_, index) => this.#takes(stringMarker(index)));
@@ -110,6 +134,7 @@ export class GrammarText implements GrammarFollower {
       maxLength: Math.min(...rules.map(({ maxLength }) => maxLength)),
       excluded: rules.flatMap(({ excluded }) => excluded),
       excludedPatterns: rules.flatMap(({ excludedPatterns }) => excludedPatterns),
+      endsAnywhere: rules.every(({ endsAnywhere }) => endsAnywhere),
     });
   }
 
@@ -125,13 +150,22 @@ export class GrammarText implements GrammarFollower {
   }
 }
 
-/** Whether a string may go on with these bytes. */
-function fits(string: StringProgress, bytes: Uint8Array): boolean {
-  for (const byte of bytes) {
-    if (string.push(byte)) return string.mayEnd;
+/** Whether a string may go on with these bytes; `mayEnd` says whether it may end where it stands. */
+function fits(string: StringProgress, bytes: Uint8Array, mayEnd: boolean): boolean {
+  for (const [at, byte] of bytes.entries()) {
+    if (string.push(byte)) {
+      // What goes on behind the quote has no seal: it is not the string that the rule speaks of.
+      return at < bytes.length - 1 || string.mayEnd || (at === 0 && mayEnd);
+    }
     if (string.length > string.rule.maxLength) return false;
   }
-  return true;
+  return !(string.length === string.rule.maxLength && string.isWhole && string.isExcluded);
+}
+
+/** Whether these bytes, whole characters, would leave a string neither room nor an end. */
+function isStuck(string: StringProgress, bytes: Uint8Array): boolean {
+  for (const byte of bytes) string.push(byte);
+  return string.length === string.rule.maxLength && string.isExcluded;
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -9,6 +9,10 @@ export interface Grammar {
 /**
  * What a grammar cannot say of a JSON string without a state for every character: how many characters (code points)
  * it has, and which texts it must not be.
+ *
+ * In the grammar such a string is `"\"" (MARKER | CONTENT "\"" SEAL)`. Neither marker nor seal is ever part of a text:
+ * that the matcher takes a marker tells that the string may have begun, and the seal is shown to it, in secret, when
+ * the string has ended as its rule wants it. What begins alike but has no rule (a constant) goes on without the seal.
  */
 export interface StringRule {
   readonly minLength: number;
@@ -17,18 +21,20 @@ export interface StringRule {
   readonly excluded: readonly string[];
   /** Sources of regular expressions (with the flag `u`) that must find nothing in it. */
   readonly excludedPatterns: readonly string[];
+  /** Whether the content may end after any character, as far as the grammar goes. */
+  readonly endsAnywhere: boolean;
 }
 
-/**
- * The characters that a grammar offers, as an alternative, right after the opening quote of a string under rule
- * `index`. No token with such a character is ever drawn: the offer only tells where in the grammar the text is.
- */
+/** Tells that the matcher stands right behind the opening quote of a string under rule `index`. */
 export function stringMarker(index: number): string {
   return `\u0001${index}\u0002`;
 }
 
-/** The character that begins every marker. */
-export const markerByte = 1;
+/** Stands behind the closing quote of every string that has a rule. */
+export const stringSeal = '\u0003';
+
+/** No token with one of these is drawn under a grammar with rules: only markers and seals have them. */
+export const secretBytes: readonly number[] = [1, 2, 3];
 
 /** The tokens of a model, as grammars see them. */
 export interface Vocabulary {

@@ -84,7 +84,7 @@ export class ReplyGrammars {
     const calls = writeCalls(tools, { format, parallel, book });
     if (job.toolChoice !== undefined && job.toolChoice !== 'auto')
       return book.grammar(callsOnly(calls, format));
-    if (content !== undefined) return book.grammar(`${content} | ${callsOnly(calls, format)}`);
+    if (content !== undefined) return book.grammar(book.any([content, callsOnly(calls, format)]));
     return book.grammar(textOrCalls(calls, format, book));
   }
 

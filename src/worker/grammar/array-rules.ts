@@ -27,7 +27,7 @@ export function writeArray(shape: ArrayShape, writer: SchemaWriter): string {
   for (let index = prefix - 1; index >= 0; index--) {
     const item = writer.ruleOf(itemNode(shape, index));
     const more = `${index > 0 ? `${comma} ` : ''}${item} ${rest}`;
-    const body = index >= minItems ? `${more} | ${close}` : more;
+    const body = index >= minItems ? writer.book.any([more, close]) : more;
     rest = writer.book.add('item', body);
   }
   return `"[" ${space} ${rest}`;

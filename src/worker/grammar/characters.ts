@@ -39,28 +39,29 @@ export function complement(characters: Characters): Characters {
 }
 
 /**
- * One of the characters as it stands in a JSON string, in EBNF. xgrammar compares the classes of a grammar with
- * bytes, so characters beyond ASCII are spelled as the bytes of UTF-8, exactly: nothing overlong, no surrogates.
+ * The characters as they stand in a JSON string, as sequences of ranges of bytes: UTF-8, exactly, with nothing
+ * overlong and no surrogates; and JSON's escapes where it wants them.
  */
-export function charactersToEbnf(characters: Characters): string {
-  const plain = intersect(characters, [
-    [0x20, 0x21],
-    [0x23, 0x5b],
-    [0x5d, 0x7f],
-  ]);
-  const alternatives = plain.length > 0 ? [byteClass(plain)] : [];
+export function characterBytes(characters: Characters): Characters[] {
+  const sequences: Characters[] = intersect(characters, plainCharacters).map((range) => [range]);
   for (const [first, last] of intersect(characters, escaped)) {
     for (let code = first; code <= last; code++) {
-      alternatives.push(literalToEbnf(JSON.stringify(String.fromCharCode(code)).slice(1, -1)));
+      const text = JSON.stringify(String.fromCharCode(code)).slice(1, -1);
+      sequences.push(Array.from(Buffer.from(text), (byte) => [byte, byte] as const));
     }
   }
   for (const [first, last] of intersect(characters, [[0x80, 0x10ffff]])) {
-    for (const bytes of utf8Sequences(first, last)) {
-      alternatives.push(bytes.map((range) => byteClass([range])).join(' '));
-    }
+    sequences.push(...utf8Sequences(first, last));
   }
-  return alternatives.length === 1 ? alternatives[0]! : `(${alternatives.join(' | ')})`;
+  return sequences;
 }
+
+/** What JSON writes as it is, of ASCII. */
+export const plainCharacters: Characters = [
+  [0x20, 0x21],
+  [0x23, 0x5b],
+  [0x5d, 0x7f],
+];
 
 /** What JSON writes with a backslash. */
 const escaped: Characters = [
@@ -75,16 +76,14 @@ export function literalToEbnf(text: string): string {
   return `"${escapedText}"`;
 }
 
-function byteClass(ranges: Characters): string {
+/** One of these bytes, in EBNF: xgrammar compares the classes of a grammar with bytes, not with characters. */
+export function byteClass(ranges: Characters): string {
   const parts = ranges.map(([first, last]) =>
-    // A class of one byte would be read as a character, and spelled in UTF-8 again.
-    first === last && first < 0x80 ? byteOf(first) : `${byteOf(first)}-${byteOf(last)}`,
+    first === last ? byteOf(first) : `${byteOf(first)}-${byteOf(last)}`,
   );
-  const text = parts.join('');
-  const [only] = ranges;
-  return ranges.length === 1 && only![0] === only![1] && only![0] >= 0x80
-    ? `[${byteOf(only![0])}${byteOf(only![0])}]`
-    : `[${text}]`;
+  // A class of one byte would be read as a character, and spelled in UTF-8 again.
+  const isLone = ranges.length === 1 && ranges[0]![0] === ranges[0]![1] && ranges[0]![0] >= 0x80;
+  return `[${parts.join('')}${isLone ? parts.join('') : ''}]`;
 }
 
 function byteOf(byte: number): string {

@@ -1,4 +1,4 @@
-import { anyCharacter, type Characters, charactersToEbnf } from './characters.js';
+import { anyCharacter, type Characters } from './characters.js';
 
 /** A regular expression over characters. */
 export type Expression =
@@ -56,7 +56,7 @@ export function lengthsOf(expression: Expression): { min: number; max: number } 
     }
     case 'repeat': {
       const { min, max } = lengthsOf(expression.item);
-      return { min: min * expression.min, max: max === 0 ? 0 : max * expression.max };
+      return { min: min * expression.min, max: max === 0 || expression.max === 0 ? 0 : max * expression.max };
     }
     default:
       return expression satisfies never;
@@ -129,31 +129,4 @@ function sequenceWithLength(items: readonly Expression[], min: number, max: numb
     growing--;
   }
   return needed > 0 ? undefined : sequence(parts);
-}
-
-/** The expression as it stands in a JSON string, in EBNF. */
-export function expressionToEbnf(expression: Expression): string {
-  switch (expression.type) {
-    case 'characters':
-      return charactersToEbnf(expression.characters);
-    case 'sequence':
-      if (expression.items.length === 0) return '""';
-      return `(${expression.items.map(expressionToEbnf).join(' ')})`;
-    case 'choice':
-      return `(${expression.items.map(expressionToEbnf).join(' | ')})`;
-    case 'repeat': {
-      const { item, min, max } = expression;
-      if (max === 0) return '""';
-      const inner = item.type === 'repeat' ? `(${expressionToEbnf(item)})` : expressionToEbnf(item);
-      return inner + quantifier(min, max);
-    }
-    default:
-      return expression satisfies never;
-  }
-}
-
-function quantifier(min: number, max: number): string {
-  if (max === Number.POSITIVE_INFINITY) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`;
-  if (min === 0 && max === 1) return '?';
-  return `{${min},${max}}`;
 }

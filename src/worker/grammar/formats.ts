@@ -2,6 +2,7 @@ import type { Expression } from './expression.js';
 import { parsePattern } from './pattern.js';
 
 const byte = '(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
+const word = '[a-z0-9]+';
 const label = '[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?';
 const hostname = `${label}(\\.${label}){0,3}`;
 const date =
@@ -18,11 +19,11 @@ const sources: Readonly<Record<string, string>> = {
   time: `^${time}$`,
   'date-time': `^${date}T${time}$`,
   duration: '^P([1-9][0-9]{0,2}D)?T([1-9][0-9]{0,2}H)?([1-9][0-9]{0,2}M)?[1-9][0-9]{0,2}S$',
-  email: `^[a-z0-9]([a-z0-9_+-]{0,30}[a-z0-9])?@${label}(\\.${label}){1,3}$`,
+  email: `^${word}([._+-]${word})*@${word}(-${word})*(\\.${word}(-${word})*)+$`,
   hostname: `^${hostname}$`,
   ipv4: `^${byte}\\.${byte}\\.${byte}\\.${byte}$`,
   ipv6: `^(${hexGroup}:){7}${hexGroup}$`,
-  uri: `^https?://${hostname}(/[A-Za-z0-9._~-]{1,40}){0,6}/?(\\?[A-Za-z0-9=&_-]{1,60})?$`,
+  uri: `^https?://${word}(-${word})*(\\.${word}(-${word})*)*(/[A-Za-z0-9._~-]+)*/?(\\?[A-Za-z0-9=&_-]+)?$`,
   uuid: '^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$',
 };
 

@@ -1,8 +1,10 @@
+import { literalToEbnf } from './characters.js';
 import { allNames, patternNodes } from './possible.js';
-import { colon, constantToEbnf, space } from './rule-book.js';
+import { colon, space } from './rule-book.js';
 import { SchemaRefusal } from './schema-refusal.js';
 import type { LeftOut, SchemaWriter } from './schema-writer.js';
 import { type ObjectShape, propertyNode, type StringShape } from './shape.js';
+import { writeString } from './string-rules.js';
 
 /** States of one object: which of its properties may come next, and how many there are. */
 const maxStates = 10_000;
@@ -33,7 +35,7 @@ class ObjectRules {
       writer.isPossible(propertyNode(shape, name)),
     );
     const others = this.#otherPairs();
-    this.#other = others.length > 0 ? writer.book.add('other', others.join(' | ')) : undefined;
+    this.#other = others.length > 0 ? writer.book.add('other', writer.book.any(others)) : undefined;
     const { required, minProperties, maxProperties } = shape;
     const most = others.length > 0 ? Number.POSITIVE_INFINITY : this.#names.length;
     this.#counting = minProperties > required.size || maxProperties < most;
@@ -59,13 +61,13 @@ class ObjectRules {
       const left = this.#names.slice(index + 1).filter((other) => required.has(other)).length;
       if (count + 1 + left <= maxProperties) {
         const value = this.#writer.ruleOf(propertyNode(this.#shape, name));
-        const pair = `${constantToEbnf(name)} ${colon} ${value}`;
+        const pair = `${literalToEbnf(JSON.stringify(name))} ${colon} ${value}`;
         alternatives.push(`${separator(count)} ${pair} ${this.#known(index + 1, count + 1)}`);
       }
       if (!required.has(name) && this.#canReachMinimum(index + 1, count, 0)) {
         alternatives.push(this.#known(index + 1, count));
       }
-      return alternatives.join(' | ');
+      return this.#writer.book.any(alternatives);
     });
   }
 
@@ -81,7 +83,7 @@ class ObjectRules {
         const seen = Number.isFinite(maxProperties) ? others + 1 : 1;
         alternatives.push(`${separator(count + others)} ${this.#other} ${this.#others(count, seen)}`);
       }
-      return alternatives.join(' | ');
+      return this.#writer.book.any(alternatives);
     });
   }
 
@@ -136,7 +138,7 @@ class ObjectRules {
       // Names that are listed are known properties.
       if (shape.kind !== 'string') return [];
       const name = { ...shape, patterns: [...new Set([...shape.patterns, ...patterns])] };
-      return [`${this.#writer.string(name, left)} ${colon} ${value}`];
+      return [`${writeString(name, this.#writer.book, left)} ${colon} ${value}`];
     });
   }
 }

@@ -71,6 +71,8 @@ export class SchemaReader {
   readonly #strict: boolean;
   readonly #ids = new Map<unknown, number>();
   readonly #shapes = new Map<string, readonly Shape[]>();
+  /** Nodes whose shapes are being found: they cannot depend on those of the same node. */
+  readonly #reading = new Set<string>();
 
   constructor(root: Place, { strict }: SchemaReaderOptions) {
     this.#root = root;
@@ -93,7 +95,11 @@ export class SchemaReader {
     const key = this.keyOf(node);
     let shapes = this.#shapes.get(key);
     if (shapes === undefined) {
+      const path = node[0]?.path ?? this.#root.path;
+      if (this.#reading.has(key)) throw new SchemaRefusal(path, 'cannot be told apart from itself');
+      this.#reading.add(key);
       shapes = this.#all(node, 0);
+      this.#reading.delete(key);
       this.#shapes.set(key, shapes);
     }
     return shapes;

@@ -1,7 +1,7 @@
 import type { StringRule } from '../../engine/grammar.js';
 import type { RuleBook } from './rule-book.js';
 import type { SchemaReader } from './schema-reader.js';
-import type { Node, StringShape } from './shape.js';
+import type { Node } from './shape.js';
 
 /** Texts that a string must not be. */
 export type LeftOut = Pick<StringRule, 'excluded' | 'excludedPatterns'>;
@@ -14,6 +14,4 @@ export interface SchemaWriter {
   ruleOf(node: Node): string;
   /** Whether some value fits. */
   isPossible(node: Node): boolean;
-  /** A string of this shape, of which some texts are left out, in EBNF. @throws SchemaRefusal */
-  string(shape: StringShape, left?: LeftOut): string;
 }

@@ -27,7 +27,7 @@ export interface CallRules {
 /** One call, and more where the request lets them, without the marker; returns the rule's name. */
 export function writeCalls(tools: readonly PlacedTool[], { format, parallel, book }: CallRules): string {
   const calls = tools.map((tool) => writeCall(tool, format, book));
-  const call = book.add('call', calls.join(' | '));
+  const call = book.add('call', book.any(calls));
   const more = parallel && format.parallel ? ` (${format.between} ${call}){0,${maxCalls - 1}}` : '';
   return book.add('calls', `${format.open} ${call}${more} ${format.close}`);
 }
@@ -63,7 +63,7 @@ export function textOrCalls(calls: string, format: ToolFormat, book: RuleBook): 
     `${anyByteBut(['{', marker[0]!])} ${text}`,
     `${literalToEbnf(marker[0]!)} (${anyByteBut([marker[1]!])} ${text})?`,
   ];
-  return `${calls} | ${literalToEbnf(marker)} ${calls} | ${other.join(' | ')} | ""`;
+  return book.any([calls, `${literalToEbnf(marker)} ${calls}`, ...other, '""']);
 }
 
 /** A class of all bytes but those of a few ASCII characters. */
