@@ -81,9 +81,32 @@ export type ErrorKind = keyof typeof errorTable;
 
 export const errorKindSchema = z.enum(Object.keys(errorTable) as [ErrorKind, ...ErrorKind[]]);
 
-/** The body of every error response. */
+const openAiErrorTypes = [
+  'invalid_request_error',
+  'authentication_error',
+  'permission_error',
+  'rate_limit_error',
+  'server_error',
+] as const;
+
+/** The body of every error response, and of the event that ends a stream which failed. */
 export const errorBodySchema = z
-  .object({ code: z.int(), message: z.string(), data: z.null() })
+  .object({
+    code: z.int(),
+    message: z.string(),
+    data: z.null(),
+    error: z
+      .object({
+        message: z.string(),
+        type: z.enum(openAiErrorTypes),
+        param: z
+          .string()
+          .nullable()
+          .meta({ description: 'The path of the parameter that is wrong: `messages[0].role`.' }),
+        code: z.string().nullable(),
+      })
+      .meta({ description: "The same in the shape that clients of OpenAI's API read." }),
+  })
   .meta({ id: 'Error', description: 'The body of every error response.' });
 export type ErrorBody = z.infer<typeof errorBodySchema>;
 
@@ -113,6 +136,41 @@ export class ServiceError extends Error {
   }
 
   toBody(): ErrorBody {
-    return { code: errorTable[this.kind].code, message: this.message, data: null };
+    const { kind, message, status } = this;
+    const type = openAiTypeOf(status);
+    const error = { message, type, param: parameterOf(kind, message), code: openAiCodeOf(kind, type) };
+    return { code: errorTable[kind].code, message, data: null, error };
   }
+}
+
+function openAiTypeOf(status: number): ErrorBody['error']['type'] {
+  if (status >= 500) return 'server_error';
+  switch (status) {
+    case 401:
+      return 'authentication_error';
+    case 403:
+      return 'permission_error';
+    case 429:
+      return 'rate_limit_error';
+    default:
+      return 'invalid_request_error';
+  }
+}
+
+/** Only the codes that OpenAI's API has for the same thing, since programs compare them. */
+function openAiCodeOf(kind: ErrorKind, type: ErrorBody['error']['type']): string | null {
+  if (kind === 'modelNotFound') return 'model_not_found';
+  if (kind === 'unauthorized') return 'invalid_api_key';
+  return type === 'rate_limit_error' ? 'rate_limit_exceeded' : null;
+}
+
+/** A path as messages begin with it: names, `.name`, `[0]` and `["any name"]`. */
+const leadingPath = /^[\w$-]+(?:\.[\w$-]+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])*(?=: )/s;
+/** What messages begin with where the fault is in no parameter. */
+const noParameters = new Set(['body', 'request', 'method', 'headers', 'headers.host']);
+
+function parameterOf(kind: ErrorKind, message: string): string | null {
+  if (kind === 'modelNotFound') return 'model';
+  const path = kind === 'invalidParameter' ? leadingPath.exec(message)?.[0] : undefined;
+  return path === undefined || noParameters.has(path) ? null : path;
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ErrorKind, errorBodySchema, errorTable } from '../../src/contract/errors.js';
+import { errorBody } from '../support/error-body.js';
 import { dataOf } from './support/raw-responses.js';
 import {
   authorization,
@@ -102,11 +103,7 @@ describe('the row of the error table', () => {
     await run.fail(kind, 'told by the worker');
     const { statusCode, body } = await answer;
     expect(statusCode).toBe(200);
-    expect(JSON.parse(dataOf(body).at(-1)!)).toEqual({
-      code: errorTable[kind].code,
-      message: shown(kind),
-      data: null,
-    });
+    expect(JSON.parse(dataOf(body).at(-1)!)).toEqual(errorBody(errorTable[kind].code, shown(kind)));
     expect(body).not.toContain('[DONE]');
   });
 });

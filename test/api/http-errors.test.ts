@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorBodySchema } from '../../src/contract/errors.js';
+import { errorBody } from '../support/error-body.js';
 import { listen, openSocket, rawChat, readToEnd } from './support/sockets.js';
 import {
   authorization,
@@ -34,7 +35,7 @@ describe('a body that is not JSON', () => {
   ])('is 400 and says where: %j', async (text, message) => {
     const response = await sendText(text);
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code: 20015, message: expect.stringMatching(message), data: null });
+    expect(response.json()).toEqual(errorBody(20015, expect.stringMatching(message)));
   });
 
   it('because it is not UTF-8 is 400', async () => {
@@ -98,7 +99,7 @@ describe('a path or a method that is not there', () => {
         payload: 'x',
       });
       expect(response.statusCode).toBe(404);
-      expect(response.json()).toEqual({ code: 20404, message: 'There is no such route.', data: null });
+      expect(response.json()).toEqual(errorBody(20404, 'There is no such route.'));
     },
   );
 
@@ -179,7 +180,7 @@ describe('a service that cannot answer', () => {
     };
     const response = await service.app.inject(chatRequest());
     expect(response.statusCode).toBe(500);
-    expect(response.json()).toEqual({ code: 50500, message: 'Unknown error.', data: null });
+    expect(response.json()).toEqual(errorBody(50500, 'Unknown error.'));
     expect(JSON.stringify(service.log)).toContain('secret detail');
   });
 

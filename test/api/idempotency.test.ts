@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { errorBody } from '../support/error-body.js';
 import { chatRequest, rerankRequest, startTestService, type TestService } from './support/test-app.js';
 
 let service: TestService;
@@ -62,11 +63,7 @@ describe('a request that comes again under its key', () => {
     await first;
     const other = await named({ max_tokens: 3 });
     expect(other.statusCode).toBe(409);
-    expect(other.json()).toEqual({
-      code: 20409,
-      message: 'This Idempotency-Key was sent with another request.',
-      data: null,
-    });
+    expect(other.json()).toEqual(errorBody(20409, 'This Idempotency-Key was sent with another request.'));
   });
 
   it('gets an error again that would come again', async () => {

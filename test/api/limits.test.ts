@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LimitedRequest, LimitVerdict } from '../../src/api/limit-store.js';
+import { errorBody } from '../support/error-body.js';
 import { chatRequest, keyId, rerankRequest, startTestService, type TestService } from './support/test-app.js';
 
 let service: TestService;
@@ -76,7 +77,7 @@ describe('a request beyond a limit', () => {
     const response = await service.app.inject(chatRequest());
     expect(response.statusCode).toBe(429);
     const message = `Request was rejected due to rate limiting. Details: ${refused.toUpperCase()} limit reached.`;
-    expect(response.json()).toEqual({ code, message, data: null });
+    expect(response.json()).toEqual(errorBody(code, message));
     expect(response.headers['retry-after']).toBe(String(seconds));
     expect(asText(response.headers)).toMatchObject(headers);
   });

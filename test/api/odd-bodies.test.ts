@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ChatJob } from '../../src/contract/job.js';
+import { errorBody } from '../support/error-body.js';
 import { parseResponses } from './support/raw-responses.js';
 import { listen, openSocket, rawChat, readToEnd } from './support/sockets.js';
 import { authorization, startTestService, type TestService } from './support/test-app.js';
@@ -70,7 +71,7 @@ describe('a body that is refused', () => {
   ] as const)('because of %s is 400 and says where', async (_what, payload, message) => {
     const response = await send(payload);
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code: 20015, message: expect.stringMatching(message), data: null });
+    expect(response.json()).toEqual(errorBody(20015, expect.stringMatching(message)));
   });
 
   it('because of an unknown model with a huge name does not repeat it', async () => {
@@ -79,7 +80,7 @@ describe('a body that is refused', () => {
     );
     expect(response.statusCode).toBe(400);
     expect(response.json().code).toBe(20012);
-    expect(response.body.length).toBeLessThan(200);
+    expect(response.body).not.toContain('mm');
   });
 
   it('because of a document among thousands names it', async () => {
@@ -152,11 +153,7 @@ describe('a request that Node.js would answer itself', () => {
     socket.write('GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n');
     const [response] = parseResponses(await readToEnd(socket));
     expect(response!.status).toBe(400);
-    expect(JSON.parse(response!.body)).toEqual({
-      code: 20015,
-      message: 'headers.host: is required',
-      data: null,
-    });
+    expect(JSON.parse(response!.body)).toEqual(errorBody(20015, 'headers.host: is required'));
   });
 
   it('is answered when it expects something unknown', async () => {
@@ -187,10 +184,6 @@ describe('a request that Node.js would answer itself', () => {
     socket.write(text);
     const [response] = parseResponses(await answer);
     expect(response!.status).toBe(400);
-    expect(JSON.parse(response!.body)).toEqual({
-      code: 20015,
-      message: expect.stringMatching(message),
-      data: null,
-    });
+    expect(JSON.parse(response!.body)).toEqual(errorBody(20015, expect.stringMatching(message)));
   });
 });

@@ -7,6 +7,7 @@ import { openDatabase } from '../../src/platform/database/database.js';
 import { createLogger } from '../../src/platform/logger.js';
 import crossEncoder from '../fixtures/encoder/bert-cross-encoder/expected.json' with { type: 'json' };
 import { describeBackplanes } from '../support/backplanes.js';
+import { errorBody } from '../support/error-body.js';
 import { chatModel, collect, events, rerankModel, TestService } from './test-service.js';
 
 describeBackplanes('the service', (kit) => {
@@ -87,7 +88,7 @@ describeBackplanes('the service', (kit) => {
   ])('answers %s with %i', async (_, status, code, request) => {
     const response = await request(service.url);
     expect(response.status).toBe(status);
-    expect(await response.json()).toEqual({ code, message: expect.any(String), data: null });
+    expect(await response.json()).toEqual(errorBody(code, expect.any(String)));
   });
 
   it.each([

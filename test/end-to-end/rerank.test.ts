@@ -4,6 +4,7 @@ import biEncoder from '../fixtures/encoder/bert-bi-encoder/expected.json' with {
 import bertCross from '../fixtures/encoder/bert-cross-encoder/expected.json' with { type: 'json' };
 import xlmCross from '../fixtures/encoder/xlm-roberta-cross-encoder/expected.json' with { type: 'json' };
 import { describeBackplanes } from '../support/backplanes.js';
+import { errorBody } from '../support/error-body.js';
 import { biRerankModel, rerankModel, TestService, until, xlmRerankModel } from './test-service.js';
 
 /** `room` is what a context of 128 tokens has for a document, beside control tokens and a cross-encoder's query. */
@@ -83,7 +84,7 @@ describeBackplanes('rerank', (kit) => {
     const response = await service.post('/v1/rerank', fields);
     const body = (await response.json()) as { message: string };
     expect(response.status).toBe(400);
-    expect(body).toEqual({ code: 20015, message: expect.any(String), data: null });
+    expect(body).toEqual(errorBody(20015, expect.any(String)));
     return body.message;
   }
 

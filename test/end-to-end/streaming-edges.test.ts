@@ -5,6 +5,7 @@ import { type FakeRun, noneSpent } from '../api/support/fake-worker.js';
 import { dataOf, parseResponses, type RawResponse, textOf } from '../api/support/raw-responses.js';
 import { listen, openSocket, rawChat, readToEnd } from '../api/support/sockets.js';
 import { startTestService, type TestService } from '../api/support/test-app.js';
+import { errorBody } from '../support/error-body.js';
 
 let service: TestService;
 let port: number;
@@ -136,11 +137,7 @@ describe('a client that reads nothing', () => {
     }
     socket.resume();
     const [{ body }] = (await responsesOn(socket)) as [RawResponse];
-    expect(JSON.parse(dataOf(body).at(-1)!)).toEqual({
-      code: 50505,
-      message: 'The reply was read too slowly.',
-      data: null,
-    });
+    expect(JSON.parse(dataOf(body).at(-1)!)).toEqual(errorBody(50505, 'The reply was read too slowly.'));
     await run.cancel({});
   });
 
@@ -330,7 +327,7 @@ describe('a stream', () => {
     const [{ status, headers, body }] = (await responses) as [RawResponse];
     expect(status).toBe(503);
     expect(headers).toMatchObject({ 'retry-after': '1', 'content-type': 'application/json; charset=utf-8' });
-    expect(JSON.parse(body)).toEqual({ code: 50505, message: 'No memory is left.', data: null });
+    expect(JSON.parse(body)).toEqual(errorBody(50505, 'No memory is left.'));
   });
 
   it('that fails later ends with the error as its last event, and its connection with it', async () => {
@@ -344,11 +341,7 @@ describe('a stream', () => {
     const [{ status, body }] = (await responses) as [RawResponse];
     expect(status).toBe(200);
     expect(body).not.toContain('[DONE]');
-    expect(JSON.parse(dataOf(body).at(-1)!)).toEqual({
-      code: 50505,
-      message: 'No memory is left.',
-      data: null,
-    });
+    expect(JSON.parse(dataOf(body).at(-1)!)).toEqual(errorBody(50505, 'No memory is left.'));
   });
 
   it('carries comments while nothing comes, which change nothing', async () => {

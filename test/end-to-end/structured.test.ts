@@ -2,6 +2,7 @@ import ajvModule from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chatChunkSchema } from '../../src/contract/chat.js';
 import { describeBackplanes } from '../support/backplanes.js';
+import { errorBody } from '../support/error-body.js';
 import { collect, events, TestService } from './test-service.js';
 
 const schema = {
@@ -114,7 +115,7 @@ describeBackplanes('response_format', (kit) => {
       response_format: { type: 'json_schema', json_schema: { name: 'x', schema: refused } },
     });
     expect(response.status).toBe(400);
-    expect(await response.json()).toEqual({ code: 20015, message, data: null });
+    expect(await response.json()).toEqual(errorBody(20015, message));
   });
 
   it('interleaves the choices of a stream by index', async () => {

@@ -2,6 +2,7 @@ import ajvModule from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ChatChunk, chatChunkSchema, type ToolCall } from '../../src/contract/chat.js';
 import { describeBackplanes } from '../support/backplanes.js';
+import { errorBody } from '../support/error-body.js';
 import { events, TestService } from './test-service.js';
 
 const parameters = {
@@ -137,6 +138,6 @@ describeBackplanes('tools', (kit) => {
     const response = await service.chat({ tools: [...tools, bad] });
     expect(response.status).toBe(400);
     const message = 'tools[2].function.parameters.if: is not supported';
-    expect(await response.json()).toEqual({ code: 20015, message, data: null });
+    expect(await response.json()).toEqual(errorBody(20015, message));
   });
 });

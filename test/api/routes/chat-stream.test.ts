@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { errorBody } from '../../support/error-body.js';
 import { bodyOf, bodyUntil, listen, responseTo, sendChat } from '../support/sockets.js';
 import { chatRequest, startTestService, type TestService } from '../support/test-app.js';
 
@@ -137,7 +138,7 @@ describe('a stream that fails', () => {
     const response = await answer;
     expect(response.statusCode).toBe(503);
     expect(response.headers['retry-after']).toBe('1');
-    expect(response.json()).toEqual({ code: 50505, message: 'No memory is left.', data: null });
+    expect(response.json()).toEqual(errorBody(50505, 'No memory is left.'));
     await quiet.close();
   });
 
@@ -150,7 +151,7 @@ describe('a stream that fails', () => {
     const body = bodyOf(response);
     await run.fail('internal', 'a tensor is missing');
     const data = dataOf(await body);
-    expect(JSON.parse(data.at(-1)!)).toEqual({ code: 50500, message: 'Unknown error.', data: null });
+    expect(JSON.parse(data.at(-1)!)).toEqual(errorBody(50500, 'Unknown error.'));
     expect(response.complete).toBe(true);
     const [entry] = await service.database.entriesWritten();
     expect(entry).toMatchObject({ finishReason: 'internal', status: 200 });
@@ -165,11 +166,9 @@ describe('a stream that fails', () => {
     const body = bodyOf(response);
     await run.restart();
     const data = dataOf(await body);
-    expect(JSON.parse(data.at(-1)!)).toEqual({
-      code: 50505,
-      message: 'The model worker was lost in the middle of the reply.',
-      data: null,
-    });
+    expect(JSON.parse(data.at(-1)!)).toEqual(
+      errorBody(50505, 'The model worker was lost in the middle of the reply.'),
+    );
     await run.cancelled;
     await run.cancel({});
   });

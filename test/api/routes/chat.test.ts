@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chatResponseSchema } from '../../../src/contract/chat.js';
 import type { ChatJob } from '../../../src/contract/job.js';
+import { errorBody } from '../../support/error-body.js';
 import { FakeWorker, noneSpent } from '../support/fake-worker.js';
 import { accountId, chatRequest, keyId, startTestService, type TestService } from '../support/test-app.js';
 
@@ -163,7 +164,7 @@ describe('fields that speak of each other', () => {
   ])('are refused with "%s"', async (message, fields) => {
     const response = await service.app.inject(chatRequest(fields));
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code: 20015, message, data: null });
+    expect(response.json()).toEqual(errorBody(20015, message));
   });
 
   it('reach the worker', async () => {
@@ -282,7 +283,7 @@ describe('a request that cannot be answered', () => {
   ])('and %s is 400', async (_what, fields, code, message) => {
     const response = await service.app.inject(chatRequest(fields));
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code, message, data: null });
+    expect(response.json()).toEqual(errorBody(code, message));
   });
 
   it('because its prompt does not fit is 400, streamed or not', async () => {
@@ -306,7 +307,7 @@ describe('a request that cannot be answered', () => {
     await run.text('b');
     const response = await answer;
     expect(response.statusCode).toBe(500);
-    expect(response.json()).toEqual({ code: 50500, message: 'Unknown error.', data: null });
+    expect(response.json()).toEqual(errorBody(50500, 'Unknown error.'));
     await run.cancel({});
   });
 });

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AppOptions } from '../../../src/api/app.js';
+import { errorBody } from '../../support/error-body.js';
 import { startTestService, type TestService } from '../support/test-app.js';
 
 let service: TestService;
@@ -34,11 +35,9 @@ describe('/readyz', () => {
     const response = await service.app.inject({ url: '/readyz' });
     expect(response.statusCode).toBe(503);
     expect(response.headers['retry-after']).toBe('1');
-    expect(response.json()).toEqual({
-      code: 50505,
-      message: 'Not ready: no worker serves owner/seeing-chat; no worker serves tiny-rerank.',
-      data: null,
-    });
+    expect(response.json()).toEqual(
+      errorBody(50505, 'Not ready: no worker serves owner/seeing-chat; no worker serves tiny-rerank.'),
+    );
   });
 
   it('is 503 and names what is away, without its address', async () => {

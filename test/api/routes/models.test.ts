@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { modelListSchema, modelSchema } from '../../../src/contract/models.js';
+import { errorBody } from '../../support/error-body.js';
 import { authorization, startTestService, type TestService } from '../support/test-app.js';
 
 let service: TestService;
@@ -30,7 +31,7 @@ describe('the list of models', () => {
   ])('with %j is 400', async (query, message) => {
     const response = await get(`/v1/models${query}`);
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code: 20015, message, data: null });
+    expect(response.json()).toEqual(errorBody(20015, message));
   });
 });
 
@@ -60,10 +61,6 @@ describe('one model', () => {
   it.each(['nobody', '', 'owner', 'x'.repeat(5_000)])('that is unknown is 400 with its code', async (id) => {
     const response = await get(`/v1/models/${id}`);
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({
-      code: 20012,
-      message: 'Model does not exist. Please check it carefully.',
-      data: null,
-    });
+    expect(response.json()).toEqual(errorBody(20012, 'Model does not exist. Please check it carefully.'));
   });
 });

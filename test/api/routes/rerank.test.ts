@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rerankResponseSchema } from '../../../src/contract/rerank.js';
+import { errorBody } from '../../support/error-body.js';
 import { rerankRequest, startTestService, type TestService } from '../support/test-app.js';
 
 let service: TestService;
@@ -87,7 +88,7 @@ describe('a request that is wrong', () => {
   ])('is 400 (case %#)', async (fields, code, message) => {
     const response = await service.app.inject(rerankRequest(fields));
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toEqual({ code, message, data: null });
+    expect(response.json()).toEqual(errorBody(code, message));
   });
 });
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { type ChatOptions, chat } from '../../../src/cli/client/chat.js';
 import { ServiceClient } from '../../../src/cli/client/service-client.js';
+import { ServiceError } from '../../../src/contract/errors.js';
 import { json, LocalService, models, pieces, TestTerminal } from './local-service.js';
 
 const completions = 'POST /v1/chat/completions';
@@ -211,7 +212,7 @@ describe('a client that is refused', () => {
   });
 
   it('tells which key was refused and never the key', async () => {
-    const body = { code: 20001, message: 'The API key is missing or wrong.', data: null };
+    const body = new ServiceError('unauthorized').toBody();
     await using service = await LocalService.start({ [completions]: json(body, 401) });
 
     await expect(ask(service)).rejects.toThrow(
@@ -220,14 +221,14 @@ describe('a client that is refused', () => {
   });
 
   it('tells status, code and message of an error', async () => {
-    const body = { code: 20015, message: 'temperature: Too big', data: null };
+    const body = new ServiceError('invalidParameter', 'temperature: Too big').toBody();
     await using service = await LocalService.start({ [completions]: json(body, 400) });
 
     await expect(ask(service)).rejects.toThrow('temperature: Too big (HTTP 400, code 20015)');
   });
 
   it('tells an error that comes in the middle of a stream', async () => {
-    const error = 'data: {"code":50500,"message":"Unknown error.","data":null}\n\n';
+    const error = `data: ${JSON.stringify(new ServiceError('internal').toBody())}\n\n`;
     await using service = await LocalService.start({
       [completions]: pieces([event({ role: 'assistant', content: 'Good' }), error]),
     });

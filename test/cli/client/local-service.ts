@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Terminal } from '../../../src/cli/client/terminal.js';
+import { ServiceError } from '../../../src/contract/errors.js';
 
 export interface ReceivedRequest {
   readonly method: string | undefined;
@@ -52,7 +53,7 @@ export class LocalService implements AsyncDisposable {
   }
 }
 
-const noSuchRoute = json({ code: 20404, message: 'There is no such route.', data: null }, 404);
+const noSuchRoute = json(new ServiceError('routeNotFound').toBody(), 404);
 
 export function json(body: unknown, status = 200): Answer {
   return (response) => {
