@@ -1,4 +1,4 @@
-import { space } from './rule-book.js';
+import { space } from './json-rules.js';
 import { SchemaRefusal } from './schema-refusal.js';
 import type { SchemaWriter } from './schema-writer.js';
 import { type ArrayShape, itemNode, prefixLength } from './shape.js';

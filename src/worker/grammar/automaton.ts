@@ -21,6 +21,15 @@ interface State {
   readonly edges: readonly Edge[];
 }
 
+/** Where the rules of an automaton are written. */
+export interface AutomatonRules {
+  /** A name for a rule that is defined later. */
+  newName(): string;
+  define(name: string, body: string): string;
+  /** A rule that is `body`, the same one for the same body; returns its name. */
+  share(body: string): string;
+}
+
 /**
  * A deterministic automaton over bytes, state 0 first. The grammar compiler is exact for rules that take a byte and
  * go on to another rule; alternatives of longer texts that share parts it may mix up. So whatever is regular is
@@ -45,24 +54,40 @@ export class Automaton {
     return new Automaton(determine(builder, builder.addTexts(texts)));
   }
 
-  /** The rules, in EBNF, of states named by `nameOf`; behind the last byte stands `end`. */
-  *rules(nameOf: (state: number) => string, end: string): Generator<[name: string, body: string]> {
-    const written = new Set<number>([0]);
+  /**
+   * Writes the rules of the states, each behind those that it leads to, and returns the name of the first one. Behind
+   * the last byte of a text stands `end`.
+   */
+  write(end: string, rules: AutomatonRules): string {
+    const names = new Map<number, string>();
+    /** States whose rules are being written, and their names where something led back to them. */
+    const open = new Map<number, string | undefined>();
+    const refer = (target: number): string => {
+      const name = names.get(target) ?? open.get(target) ?? rules.newName();
+      if (!names.has(target)) open.set(target, name);
+      return name;
+    };
     const waiting = [0];
-    for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
-      const ruleOf = (target: number): string => {
-        if (!written.has(target)) waiting.push(target);
-        written.add(target);
-        return nameOf(target);
-      };
+    for (let state = waiting.at(-1); state !== undefined; state = waiting.at(-1)) {
       const { text, last } = this.#run(state);
       const { accepting, edges } = this.states[state]!;
+      if (!names.has(state) && !open.has(state)) {
+        open.set(state, undefined);
+        const targets = text === '' ? edges.map(({ target }) => target) : [last];
+        waiting.push(...targets.filter((target) => !names.has(target) && !open.has(target)));
+        continue;
+      }
+      waiting.pop();
+      if (names.has(state)) continue;
       const alternatives =
         text === ''
-          ? edges.map(({ ranges, target }) => `${byteClass(ranges)} ${ruleOf(target)}`)
-          : [`"${text}" ${ruleOf(last)}`];
-      yield [nameOf(state), [...(accepting ? [end] : []), ...alternatives].join(' | ')];
+          ? edges.map(({ ranges, target }) => `${byteClass(ranges)} ${refer(target)}`)
+          : [`"${text}" ${refer(last)}`];
+      const body = [...(accepting ? [end] : []), ...alternatives].join(' | ');
+      const own = open.get(state);
+      names.set(state, own === undefined ? rules.share(body) : rules.define(own, body));
     }
+    return names.get(0)!;
   }
 
   /** The plain bytes that must come from a state on, and the state behind them. */

@@ -1,6 +1,6 @@
 import { literalToEbnf } from './characters.js';
+import { colon, space } from './json-rules.js';
 import { allNames, patternNodes } from './possible.js';
-import { colon, space } from './rule-book.js';
 import { SchemaRefusal } from './schema-refusal.js';
 import type { LeftOut, SchemaWriter } from './schema-writer.js';
 import { type ObjectShape, propertyNode, type StringShape } from './shape.js';
