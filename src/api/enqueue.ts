@@ -5,9 +5,13 @@ import type { CatalogueModel } from '../models/catalogue.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
 import type { Replies } from './replies.js';
 import type { Reply } from './reply.js';
+import { estimateChat, estimateRerank } from './token-estimate.js';
 
 /** What a job says besides what was asked. */
 export type Envelope = Pick<Job, 'id' | 'replyTo' | 'enqueuedAt' | 'deadlineAt' | 'caller'>;
+
+/** A job with the tokens that are to be set aside for it. */
+export type EstimatedJob<Asked extends Job = Job> = Asked & { readonly reservedTokens: number };
 
 /** Puts a job into its model's queue. A queue that does not take it fails the reply. */
 export function enqueue(
@@ -20,15 +24,15 @@ export function enqueue(
   return reply;
 }
 
-/** Resolves aliases, applies the catalogue's defaults, and leaves out what only says the usual. */
+/** Resolves aliases, applies the catalogue's defaults, leaves out what only says the usual, and estimates its cost. */
 export function chatJob(
   request: ChatRequest,
   { model, envelope }: { model: Extract<CatalogueModel, { task: 'chat' }>; envelope: Envelope },
-): ChatJob {
+): EstimatedJob<ChatJob> {
   const { defaults } = model;
   const { response_format: format, stop } = request;
   const tools = request.tools?.length ? request.tools : undefined;
-  return {
+  const job: ChatJob = {
     ...envelope,
     kind: 'chat',
     model: model.id,
@@ -51,14 +55,15 @@ export function chatJob(
     toolChoice: tools && (request.tool_choice ?? undefined),
     parallelToolCalls: tools && (request.parallel_tool_calls ?? undefined),
   };
+  return { ...job, reservedTokens: estimateChat(job, model) };
 }
 
-/** Applies the contract's defaults. */
+/** Applies the contract's defaults, and estimates what it costs. */
 export function rerankJob(
   request: RerankRequest,
   { model, envelope }: { model: Extract<CatalogueModel, { task: 'rerank' }>; envelope: Envelope },
-): RerankJob {
-  return {
+): EstimatedJob<RerankJob> {
+  const job: RerankJob = {
     ...envelope,
     kind: 'rerank',
     model: model.id,
@@ -68,4 +73,5 @@ export function rerankJob(
     maxChunksPerDoc: request.max_chunks_per_doc ?? 1024,
     overlapTokens: request.overlap_tokens ?? 0,
   };
+  return { ...job, reservedTokens: estimateRerank(job, model) };
 }

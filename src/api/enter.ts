@@ -1,10 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorKind, errorTable, ServiceError } from '../contract/errors.js';
 import type { Job } from '../contract/job.js';
+import { limitError } from '../contract/limit-error.js';
 import type { CatalogueModel } from '../models/catalogue.js';
-import { limitError, setLimitHeaders } from './limit-headers.js';
+import type { EstimatedJob } from './enqueue.js';
+import { setLimitHeaders } from './limit-headers.js';
 import type { Services } from './services.js';
-import { estimateChat, estimateRerank } from './token-estimate.js';
 
 /**
  * Lets a request through to its model's queue: within the limits of its account, and then of the queue. From then on
@@ -13,7 +14,7 @@ import { estimateChat, estimateRerank } from './token-estimate.js';
  * @throws ServiceError naming the limit; overloaded when the queue is full, or it or the database is away.
  */
 export async function enter(
-  job: Job,
+  job: EstimatedJob,
   options: {
     model: CatalogueModel;
     endUser: string | null;
@@ -25,12 +26,9 @@ export async function enter(
   const { model, endUser, request, response, services } = options;
   const { limits, admission, ledger } = services;
   const { accountId, keyId } = request.caller;
-  const { contextLength } = model;
   const lane = { accountId, model: model.id, operation: job.kind, defaults: model.limits ?? {} };
-  const estimate =
-    job.kind === 'chat' ? estimateChat(job, { contextLength }) : estimateRerank(job, { contextLength });
   try {
-    const share = { id: job.id, keyId, endUser, tokens: estimate, images: imagesOf(job) };
+    const share = { id: job.id, keyId, endUser, tokens: job.reservedTokens, images: imagesOf(job) };
     const verdict = await limits.reserve(lane, share);
     setLimitHeaders(response, verdict);
     if (verdict.refused !== undefined) throw limitError(verdict.refused, verdict.at);

@@ -220,8 +220,7 @@ export class Reply implements AsyncIterable<readonly ReplyFrame[]> {
         this.#hand(frame);
         return;
       case 'failed':
-        // What a worker says about its own inside is not for the client.
-        this.#fail(new ServiceError(frame.error, frame.error === 'internal' ? undefined : frame.message));
+        this.#fail(failureOf(frame));
         this.settle(frame);
         return;
       case 'cancelled':
@@ -265,6 +264,11 @@ function charactersOf({ text, logprobs = [], toolCalls = [] }: Extract<Frame, { 
     0,
   );
   return text.length + charactersPerDelta + tokens * charactersPerLogprob + calls;
+}
+
+/** What a worker says about its own inside is not for the client. */
+function failureOf({ error, message, retryAfterSeconds }: Extract<Frame, { type: 'failed' }>): ServiceError {
+  return new ServiceError(error, error === 'internal' ? undefined : message, { retryAfterSeconds });
 }
 
 function framesLost(expected: number, { attempt, sequence }: Frame): ServiceError {

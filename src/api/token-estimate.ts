@@ -39,7 +39,10 @@ export function estimateTokens(text: string): number {
 }
 
 /** The prompt and every completion at its longest. */
-export function estimateChat(job: ChatJob, { contextLength }: { contextLength: number | undefined }): number {
+export function estimateChat(
+  job: ChatJob,
+  { contextLength }: { contextLength?: number | undefined },
+): number {
   let prompt = tokensPerMessage;
   for (const message of job.messages) {
     prompt += tokensPerMessage;
@@ -61,7 +64,7 @@ export function estimateChat(job: ChatJob, { contextLength }: { contextLength: n
 /** Every pair of the query and a chunk of a document. */
 export function estimateRerank(
   job: RerankJob,
-  { contextLength = usualContext }: { contextLength: number | undefined },
+  { contextLength = usualContext }: { contextLength?: number | undefined },
 ): number {
   const query = estimateTokens(job.query) + tokensPerPair;
   const room = Math.max(1, contextLength - query - job.overlapTokens);

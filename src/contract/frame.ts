@@ -69,6 +69,8 @@ export const frameSchema = z.discriminatedUnion('type', [
     ...address,
     error: errorKindSchema,
     message: z.string(),
+    /** When it may be tried again, where that is known. */
+    retryAfterSeconds: z.int().optional(),
     spent: spentSchema,
   }),
   /** The worker has dropped the request because it was told to; what was spent until then still counts. */

@@ -13,6 +13,8 @@ const envelope = {
   deadlineAt: z.number(),
   /** Who pays, for the worker to write down should that process die. Ids only: a job holds no secret. */
   caller: z.object({ accountId: z.string(), keyId: z.string(), endUser: z.string().nullable() }).optional(),
+  /** Tokens that its account has set aside for it; whoever runs it asks before it uses more. Absent: any number. */
+  reservedTokens: z.int().optional(),
   /** For the batch tier: waits behind every interactive request, in the queue and in the engine. */
   priority: z.enum(['interactive', 'batch']),
 };

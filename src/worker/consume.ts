@@ -120,14 +120,17 @@ function end({ logger }: JobHandlerOptions, request: HeldRequest, error: unknown
 function endingOf(request: HeldRequest, error: unknown): Ending {
   const { reason } = request.signal;
   if (reason instanceof RequestEnded) return reason.ending;
-  if (error instanceof ServiceError) return { type: 'failed', error: error.kind, message: error.message };
+  if (error instanceof ServiceError) {
+    const { kind, message, retryAfterSeconds } = error;
+    return { type: 'failed', error: kind, message, retryAfterSeconds };
+  }
   return { type: 'failed', error: 'internal' };
 }
 
 function sendFailed(
   reply: Reply,
-  { error, message = errorTable[error].message }: Ending & { type: 'failed' },
+  { error, message = errorTable[error].message, retryAfterSeconds }: Ending & { type: 'failed' },
   spent: HeldRequest['spent'],
 ): void {
-  reply.send({ type: 'failed', error, message, spent });
+  reply.send({ type: 'failed', error, message, retryAfterSeconds, spent });
 }

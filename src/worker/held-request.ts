@@ -10,7 +10,12 @@ export type Ending =
   | { readonly type: 'cancelled' }
   /** Nobody listens, or another worker owns the request now: no further frame. */
   | { readonly type: 'silent' }
-  | { readonly type: 'failed'; readonly error: ErrorKind; readonly message?: string };
+  | {
+      readonly type: 'failed';
+      readonly error: ErrorKind;
+      readonly message?: string;
+      readonly retryAfterSeconds?: number | undefined;
+    };
 
 /** The reason of a held request's signal. */
 export class RequestEnded extends Error {
@@ -43,6 +48,8 @@ export class HeldRequest {
   readonly queueMs: number;
   /** Past the engine's queue. */
   admitted = false;
+  /** Tokens set aside for it by now; undefined when it may use any number. */
+  reservedTokens: number | undefined;
   spent: Spent = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
   readonly #clock: Clock;
   readonly #ended = new AbortController();
@@ -52,6 +59,7 @@ export class HeldRequest {
   constructor({ job, reply, clock }: HeldRequestOptions) {
     this.job = job;
     this.reply = reply;
+    this.reservedTokens = job.reservedTokens;
     this.#clock = clock;
     this.queueMs = this.#sinceEnqueued();
     const leftMs = job.deadlineAt - clock.now();

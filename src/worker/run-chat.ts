@@ -8,6 +8,7 @@ import { Choice } from './choice.js';
 import type { EngineRuns, RunControl } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
 import { type ReplyGrammars, spelledTokens } from './reply-grammars.js';
+import type { Reservations } from './reservations.js';
 import { resolveSampling } from './sampling.js';
 import type { Tokenizer } from './tokenizer.js';
 
@@ -16,6 +17,8 @@ export interface ChatRunnerOptions {
   readonly tokenizer: Tokenizer;
   readonly runs: EngineRuns;
   readonly grammars: ReplyGrammars;
+  /** Absent where there is no database: what was estimated is all that counts then, until the request ends. */
+  readonly reservations?: Pick<Reservations, 'cover'> | undefined;
   /** Positions of prompt and completion together. */
   readonly contextLength: number;
   /** For requests that do not say how long the completion may be. */
@@ -44,12 +47,14 @@ export class ChatRunner {
    * @throws ServiceError when the request cannot be answered; the reason of the request's signal when it ends early.
    */
   async run(job: ChatJob, request: HeldRequest): Promise<void> {
-    const { manifest, tokenizer, runs } = this.#options;
+    const { manifest, tokenizer, runs, reservations } = this.#options;
     const sampling = resolveSampling(job, manifest);
     const grammar = await abortable(this.#options.grammars.of(job), request.signal);
     const tools = job.toolChoice === 'none' ? [] : (job.tools ?? []);
     const text = this.#template.render(job.messages, tools);
     const prompt = await abortable(tokenizer.encode(text), request.signal);
+    const maxTokens = this.#roomFor(job, prompt.length);
+    await reservations?.cover(request, prompt.length + job.n * maxTokens);
     const choices = Array.from(
       { length: job.n },
       () =>
@@ -63,7 +68,7 @@ export class ChatRunner {
     await runs.generate(
       {
         prompt,
-        maxTokens: this.#roomFor(job, prompt.length),
+        maxTokens,
         choices: job.n,
         sampling,
         endTokens: manifest.endTokens,

@@ -5,6 +5,7 @@ import { type ChunkOptions, chunks, tokensOfChunks } from './chunks.js';
 import type { EngineRuns } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
 import { cosineRelevance, sigmoid } from './relevance.js';
+import type { Reservations } from './reservations.js';
 import type { FormattedSequence } from './sequence-format.js';
 import { TextReader } from './text-reader.js';
 import type { Tokenizer } from './tokenizer.js';
@@ -13,6 +14,8 @@ export interface RerankRunnerOptions {
   readonly manifest: EncoderManifest;
   readonly tokenizer: Tokenizer;
   readonly runs: EngineRuns;
+  /** Absent where there is no database: what was estimated is all that counts then, until the request ends. */
+  readonly reservations?: Pick<Reservations, 'cover'> | undefined;
   /** Positions of one sequence, control tokens included. */
   readonly contextLength: number;
   /** Tokens handed to the engine together; the next such batch is prepared while one runs. */
@@ -152,7 +155,8 @@ export class RerankRunner {
   }
 
   async #run({ sequences, takers, tokens }: Batch, request: HeldRequest): Promise<void> {
-    const { manifest, runs } = this.#options;
+    const { manifest, runs, reservations } = this.#options;
+    await reservations?.cover(request, request.spent.promptTokens + tokens);
     const rows = await runs.encode(
       {
         sequences: manifest.tokenTypes ? sequences : sequences.map(({ tokens }) => ({ tokens })),

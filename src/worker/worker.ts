@@ -17,6 +17,7 @@ import { HeldRequests } from './held-requests.js';
 import { OrphanLedger } from './orphan-ledger.js';
 import { Publisher } from './publish.js';
 import { ReplyGrammars } from './reply-grammars.js';
+import { Reservations } from './reservations.js';
 import { ChatRunner } from './run-chat.js';
 import { RerankRunner } from './run-rerank.js';
 import type { Tokenizer } from './tokenizer.js';
@@ -31,8 +32,11 @@ export interface WorkerOptions {
   /** Used by this worker alone, and closed by whoever opened it. */
   readonly engine: Engine;
   readonly backplane: Backplane;
-  /** For the cost of requests whose API process dies; without it, the ledger only says that they were lost. */
-  readonly database?: Pick<Database, 'client'>;
+  /**
+   * For limits of tokens, and for the cost of requests whose API process dies; without it, requests use more than was
+   * estimated, and the ledger only says that they were lost.
+   */
+  readonly database?: Pick<Database, 'client' | 'query'>;
   readonly logger: Logger;
   readonly clock: Clock;
   /** The script in which grammars are compiled for the first time, for those who do not run the built one. */
@@ -157,8 +161,10 @@ interface Runner {
   close(): Promise<void>;
 }
 
-function createRunner({ entry, engine, tokenizer, probeScript }: WorkerOptions, runs: EngineRuns): Runner {
+function createRunner(options: WorkerOptions, runs: EngineRuns): Runner {
+  const { entry, engine, tokenizer, probeScript, database } = options;
   const { manifest } = engine;
+  const reservations = database && new Reservations({ database, limits: entry.limits ?? {} });
   const contextLength = servedContext(manifest, entry);
   if (manifest.kind === 'decoder' && entry.task === 'chat') {
     const defaultMaxTokens = entry.defaults.maxTokens;
@@ -169,6 +175,7 @@ function createRunner({ entry, engine, tokenizer, probeScript }: WorkerOptions, 
       tokenizer,
       runs,
       grammars,
+      reservations,
       contextLength,
       defaultMaxTokens,
     });
@@ -178,7 +185,7 @@ function createRunner({ entry, engine, tokenizer, probeScript }: WorkerOptions, 
     };
   }
   if (manifest.kind === 'encoder' && entry.task === 'rerank') {
-    const rerank = new RerankRunner({ manifest, tokenizer, runs, contextLength });
+    const rerank = new RerankRunner({ manifest, tokenizer, runs, reservations, contextLength });
     return {
       run: (job, request) => (job.kind === 'rerank' ? rerank.run(job, request) : refuse(entry)),
       close: async () => {},
