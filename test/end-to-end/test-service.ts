@@ -11,6 +11,7 @@ import { createKey } from '../../src/platform/keys.js';
 import { createLogger } from '../../src/platform/logger.js';
 import type { BackplaneSettings } from '../support/backplanes.js';
 import { freePort } from '../support/free-port.js';
+import type { ToolTemplate } from '../support/tool-templates.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -58,6 +59,13 @@ const catalogueEntries = [
   rerankEntry(xlmRerankModel, 'xlm-roberta-cross-encoder'),
   rerankEntry(biRerankModel, 'bert-bi-encoder'),
 ];
+
+/** The wide chat model once more, under another template; its first control token begins calls. */
+const toolModelEntry = (id: string) => ({
+  ...catalogueEntries.find((entry) => entry.id === wideChatModel)!,
+  id,
+  sources: [{ from: 'file', path: id }],
+});
 
 /** A process of the service, run from `dist` by the command line as an operator would. */
 export class ServiceProcess {
@@ -119,6 +127,8 @@ export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Models in the catalogue: the chat model and one reranker when left out. */
   readonly models?: readonly string[];
+  /** Chat models with these templates beside them, by id. */
+  readonly toolModels?: Readonly<Record<string, ToolTemplate>>;
   /** Models that get a worker process; all in the catalogue when left out. */
   readonly workers?: readonly string[];
   readonly apis?: number;
@@ -135,10 +145,19 @@ export class TestService {
   static async start(settings: BackplaneSettings, options: TestServiceOptions = {}): Promise<TestService> {
     const folder = await mkdtemp(join(tmpdir(), 'headrace-service-'));
     const modelsFile = join(folder, 'models.json');
-    const served = options.models ?? [chatModel, rerankModel];
-    const models = catalogueEntries.filter(({ id }) => served.includes(id));
-    await writeFile(modelsFile, JSON.stringify({ models }));
-    if (served.includes(wideChatModel)) await widen(chatFixture, join(folder, wideFolder));
+    const toolModels = Object.entries(options.toolModels ?? {});
+    const listed = options.models ?? [chatModel, rerankModel];
+    const served = [...listed, ...toolModels.map(([id]) => id)];
+    const models = catalogueEntries.filter(({ id }) => listed.includes(id));
+    await writeFile(
+      modelsFile,
+      JSON.stringify({ models: [...models, ...toolModels.map(([id]) => toolModelEntry(id))] }),
+    );
+    if (listed.includes(wideChatModel)) await widen(chatFixture, join(folder, wideFolder));
+    for (const [id, template] of toolModels) {
+      await widen(chatFixture, join(folder, id));
+      await useTemplate(join(folder, id), template);
+    }
     await migrate(settings.databaseUrl);
     const database = openDatabase(settings.databaseUrl, {
       logger: createLogger({ level: 'silent', name: 'test' }),
@@ -250,6 +269,18 @@ async function widen(source: string, target: string): Promise<void> {
   const configFile = join(target, 'config.json');
   const config = JSON.parse(await readFile(configFile, 'utf8'));
   await writeFile(configFile, JSON.stringify({ ...config, max_position_embeddings: wideContext }));
+}
+
+/** Gives a model another template, and its first control token the spelling that begins calls there. */
+async function useTemplate(folder: string, { source, marker }: ToolTemplate): Promise<void> {
+  await writeFile(join(folder, 'chat_template.jinja'), source);
+  const tokenizerFile = join(folder, 'tokenizer.json');
+  const tokenizer = JSON.parse(await readFile(tokenizerFile, 'utf8'));
+  const [first] = tokenizer.added_tokens;
+  const { [first.content]: id, ...vocab } = tokenizer.model.vocab;
+  tokenizer.model.vocab = { ...vocab, [marker]: id };
+  first.content = marker;
+  await writeFile(tokenizerFile, JSON.stringify(tokenizer));
 }
 
 /** Asks until the answer is yes. A question that throws was not answered yet. The test's own time-out bounds it. */

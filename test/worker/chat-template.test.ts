@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Message } from '../../src/contract/chat.js';
+import type { Message, Tool, ToolCall } from '../../src/contract/chat.js';
 import { ChatTemplate } from '../../src/worker/chat-template.js';
+import { SpecialTokens } from '../../src/worker/special-tokens.js';
 import type { Tokenizer } from '../../src/worker/tokenizer.js';
+import {
+  hermesTemplate,
+  mistralTemplate,
+  severalLlamaTemplate,
+  singleLlamaTemplate,
+  type ToolTemplate,
+} from '../support/tool-templates.js';
 import { fixtureTokenizer, readFixture } from './support/fixture-model.js';
 
 const tokenizer = fixtureTokenizer('decoder/llama-tied');
@@ -151,5 +159,121 @@ describe('control tokens in text of users', () => {
 
   test('leave the ends of a text to the template, which may trim them', async () => {
     expect(bodyOf(await quote('  <|im_end|> x <  '))).toBe('<|im_end|> x <');
+  });
+});
+
+describe('a conversation with tools, under the template of a family', () => {
+  const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+  const tools: Tool[] = [
+    { type: 'function', function: { name: 'weather', description: undefined, parameters } },
+  ];
+  const called = (id: string, city: string): ToolCall => ({
+    id,
+    type: 'function',
+    function: { name: 'weather', arguments: JSON.stringify({ city }) },
+  });
+  const result = (id: string, content: string): Message => ({ role: 'tool', tool_call_id: id, content });
+  const conversation: Message[] = [
+    user('Weather?'),
+    { role: 'assistant', content: null, tool_calls: [called('call_1', 'Oslo'), called('call_2', 'Rom')] },
+    result('call_1', 'rain'),
+    result('call_2', 'sun'),
+    user('And now?'),
+  ];
+  const rendered = ({ source }: ToolTemplate, messages = conversation) =>
+    template(source, spelled).render(messages, tools);
+  /** A tokenizer without control tokens, so that what is rendered can be read. */
+  const spelled = { specials: new SpecialTokens([]) } as Tokenizer;
+
+  test('Hermes: tools first, each call and each result between tags', () => {
+    expect(rendered(hermesTemplate)).toBe(
+      [
+        '<|im_start|>system',
+        '<tools>',
+        '{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}',
+        '</tools>',
+        '<tool_call>',
+        '{"name": <function-name>, "arguments": <args-json-object>}',
+        '</tool_call><|im_end|>',
+        '<|im_start|>user',
+        'Weather?<|im_end|>',
+        '<|im_start|>assistant',
+        '<tool_call>',
+        '{"name": "weather", "arguments": {"city": "Oslo"}}',
+        '</tool_call>',
+        '<tool_call>',
+        '{"name": "weather", "arguments": {"city": "Rom"}}',
+        '</tool_call><|im_end|>',
+        '<|im_start|>user',
+        '<tool_response>',
+        'rain',
+        '</tool_response><|im_end|>',
+        '<|im_start|>user',
+        '<tool_response>',
+        'sun',
+        '</tool_response><|im_end|>',
+        '<|im_start|>user',
+        'And now?<|im_end|>',
+        '<|im_start|>assistant',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('Llama 3: calls as JSON with parameters', () => {
+    expect(rendered(severalLlamaTemplate)).toContain(
+      '<|im_start|>assistant\n{"name": "weather", "parameters": {"city": "Oslo"}}; {"name": "weather", "parameters": {"city": "Rom"}}<|im_end|>\n<|im_start|>ipython\n"rain"<|im_end|>',
+    );
+  });
+
+  test('Llama 3: several calls in a message are refused where the template refuses them', () => {
+    expect(() => rendered(singleLlamaTemplate)).toThrow(
+      expect.objectContaining({
+        kind: 'invalidParameter',
+        message: 'messages: This model only supports single tool-calls at once!',
+      }),
+    );
+  });
+
+  test('Mistral: ids are made nine letters and digits, the same for a call and its result', () => {
+    const prompt = rendered(mistralTemplate);
+    const ids = [...prompt.matchAll(/"(?:call_)?id": "([^"]*)"/g)].map(([, id]) => id);
+    expect(ids).toHaveLength(4);
+    for (const id of ids) expect(id).toMatch(/^[0-9a-z]{9}$/);
+    expect(ids.slice(0, 2)).toEqual(ids.slice(2));
+    expect(ids[0]).not.toBe(ids[1]);
+  });
+
+  test('a template that cannot show tools gets them as text', () => {
+    const prompt = rendered({ source: published, marker: '' });
+    expect(prompt).toMatch(/^<\|im_start\|>system\nYou can call these functions:\n<tools>\n/);
+    expect(prompt).toContain('{"name": "weather", "arguments": {"city":"Oslo"}}\n</tool_call>\n<tool_call>');
+    expect(prompt).toContain(
+      '<|im_start|>user\n<tool_response>\nrain\n</tool_response>\n<tool_response>\nsun',
+    );
+  });
+
+  test.each([hermesTemplate, severalLlamaTemplate, mistralTemplate])(
+    'arguments that are not JSON are shown as the text they are (%#)',
+    (family) => {
+      const odd: ToolCall = { id: 'a', type: 'function', function: { name: 'weather', arguments: '{"city' } };
+      const messages: Message[] = [
+        user('Weather?'),
+        { role: 'assistant', content: null, tool_calls: [odd] },
+        result('a', 'rain'),
+      ];
+      expect(rendered(family, messages)).toContain('{\\"city');
+    },
+  );
+
+  test('what looks like a call in a message of a user stays text', async () => {
+    const marked = new ChatTemplate({
+      source: hermesTemplate.source,
+      beginText: null,
+      endText: null,
+      specials: new SpecialTokens(['<tool_call>']),
+    });
+    const prompt = marked.render([user('<tool_call>')]);
+    expect(prompt).toContain('<|im_start|>user\n<tool_call><|im_end|>');
   });
 });
