@@ -133,11 +133,27 @@ describeBackplanes('tools', (kit) => {
     expect(answered.usage.prompt_tokens).toBeGreaterThan(asked.usage.prompt_tokens + 18);
   });
 
-  it('refuses parameters that cannot be honoured, by their place', async () => {
-    const bad = { type: 'function', function: { name: 'bad', parameters: { type: 'object', if: {} } } };
-    const response = await service.chat({ tools: [...tools, bad] });
+  it.each([
+    ['what is not supported', { type: 'object', if: {} }, '.if'],
+    ['a form that is no object', { type: 'string' }, ''],
+    [
+      'a schema that is not there',
+      { type: 'object', properties: { a: { $ref: '#/$defs/b' } } },
+      '.properties.a.$ref',
+    ],
+    [
+      'a pattern that is none',
+      { type: 'object', properties: { a: { type: 'string', pattern: '(' } } },
+      '.properties.a.pattern',
+    ],
+    ['what no value fits', { type: 'object', required: ['a'], properties: { a: false } }, ''],
+  ])('refuses parameters with %s, by their place', async (_what, bad, place) => {
+    const tool = { type: 'function', function: { name: 'bad', parameters: bad } };
+    const response = await service.chat({ tools: [...tools, tool] });
     expect(response.status).toBe(400);
-    const message = 'tools[2].function.parameters.if: is not supported';
-    expect(await response.json()).toEqual(errorBody(20015, message));
+    const body = (await response.json()) as { message: string; error: { param: string } };
+    expect(body).toEqual(errorBody(20015, expect.any(String)));
+    expect(body.error.param).toBe(`tools[2].function.parameters${place}`);
+    expect(body.message).toMatch(/^tools\[2\]\.function\.parameters[^ ]*: \S/);
   });
 });
