@@ -40,7 +40,8 @@ import { UsageLedger } from './usage-ledger.js';
 export interface AppOptions {
   /** Names this process to the workers; the presence board announces the same. */
   readonly apiId: string;
-  readonly config: Pick<Config, 'bodyLimitBytes' | 'requestTimeoutMs' | 'maxQueueDepth'>;
+  readonly config: Pick<Config, 'bodyLimitBytes' | 'requestTimeoutMs' | 'maxQueueDepth'> &
+    Partial<Pick<Config, 'trustProxy'>>;
   readonly database: ApiDatabase;
   /** The administration; there is none without. */
   readonly admin?: { readonly token: string; readonly database: Pick<Database, 'client' | 'query'> };
@@ -90,6 +91,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: traceId,
     bodyLimit: config.bodyLimitBytes,
+    trustProxy: config.trustProxy ?? false,
     requestTimeout: arrivalTimeoutMs,
     return503OnClosing: false,
     routerOptions: { maxParamLength: 1_000 },
@@ -111,7 +113,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await authenticator.listen(backplane.channel);
   app.addHook('onClose', () => authenticator.close());
   app.addHook('onClose', () => models.close());
-  const admin = options.admin && new AdminGate(options.admin.token);
+  const admin = options.admin && new AdminGate({ token: options.admin.token, logger });
   addGate(app, { authenticator, routes, admin });
 
   const idempotency = new Idempotency({ store: database.idempotency, apiId, requestTimeoutMs, logger });

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type AdminGate, adminPrefix } from './admin/admin-routes.js';
 import type { Authenticator } from './authenticate.js';
+import { clientAddress } from './client-address.js';
 import { pathOf, type RouteTable } from './route-table.js';
 
 /** The operations answer under these paths too; the last is where Cohere's clients ask. */
@@ -22,10 +23,13 @@ export function addGate(
       if (allowed !== undefined) return response.code(204).header('allow', allowed).send();
     }
     if (admin !== undefined && isUnder(adminPrefix, request, path)) {
-      admin.admit(request.headers.authorization);
+      admin.admit(request.headers.authorization, clientAddress(request));
     }
     if (needsKey(request, path)) {
-      request.caller = await authenticator.authenticate(request.headers.authorization, request.ip);
+      request.caller = await authenticator.authenticate(
+        request.headers.authorization,
+        clientAddress(request),
+      );
     }
     if (request.is404) {
       const allowed = routes.allowed(path);

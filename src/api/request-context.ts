@@ -31,8 +31,8 @@ export function followRequests(
     const { operation = 'other' } = request.routeOptions.config;
     const { method, servedModel: model } = request;
     metrics.countResponse({ operation, model, status });
-    // Probes and scrapes come all the time.
-    const level = operation === 'other' ? 'debug' : 'info';
+    // Probes and scrapes come all the time, and strangers as often as they like.
+    const level = operation === 'other' || request.caller === undefined ? 'debug' : 'info';
     // The route's own pattern: a path may hold anything.
     request.log[level]({ method, route: request.routeOptions.url, status, ms: Math.round(ms) }, 'response');
   };

@@ -20,6 +20,22 @@ const url = (protocols: readonly string[]) =>
       .optional(),
   );
 
+/** Addresses and networks, with commas between; the names stand for what proxy-addr takes them for. */
+const networks = env(
+  z
+    .string()
+    .transform((value) => value.split(',').map((part) => part.trim()))
+    .pipe(
+      z.array(
+        z.union(
+          [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
+          { error: 'must be IP addresses or networks (10.0.0.0/8) with commas between' },
+        ),
+      ),
+    )
+    .optional(),
+);
+
 /** Every environment variable that Headrace reads. README.md, "Configuration", explains each. */
 const environmentSchema = z.object({
   HEADRACE_HOST: env(z.string().default('127.0.0.1')),
@@ -36,6 +52,7 @@ const environmentSchema = z.object({
   HEADRACE_MAX_SEQUENCES: integer(1, 1024, 32),
   HEADRACE_LOCK_SECONDS: integer(2, 3_600, 10),
   HEADRACE_USAGE_RETENTION_DAYS: integer(1, 36_500, 90),
+  HEADRACE_TRUST_PROXY: networks,
   HEADRACE_ADMIN_TOKEN: env(
     z
       .string()
@@ -71,6 +88,8 @@ export interface Config {
   readonly lockMs: number;
   /** For how long each request stays in the ledger; the sums by hour stay. */
   readonly usageRetentionDays: number;
+  /** The addresses of proxies whose X-Forwarded-For is believed; undefined means that there are none. */
+  readonly trustProxy: string[] | undefined;
   /** Whoever has it may use the administration over HTTP; undefined means that there is none. */
   readonly adminToken: string | undefined;
   readonly python: string;
@@ -115,6 +134,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     maxSequences: values.HEADRACE_MAX_SEQUENCES,
     usageRetentionDays: values.HEADRACE_USAGE_RETENTION_DAYS,
     lockMs: values.HEADRACE_LOCK_SECONDS * 1000,
+    trustProxy: values.HEADRACE_TRUST_PROXY,
     adminToken: values.HEADRACE_ADMIN_TOKEN,
     python: values.HEADRACE_PYTHON,
     url: values.HEADRACE_URL,

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Authenticator, type AuthenticatorOptions } from '../../src/api/authenticate.js';
 import { FailedAttempts } from '../../src/api/failed-attempts.js';
 import { keysChannel } from '../../src/contract/names.js';
+import { hashKey } from '../../src/platform/keys.js';
 import { MemoryBackplane } from '../support/memory-backplane.js';
 import { accountId, authorization, FakeDatabase, keyId, secret } from './support/test-app.js';
 
@@ -189,6 +190,29 @@ describe('an address that sends wrong keys', () => {
     expect(database.finds).toBe(outcomes.get('unauthorized'));
     expect(lines.join('')).toContain(address);
     expect(lines.join('')).not.toContain('sk-');
+    expect(lines.length).toBeLessThan(2 * outcomes.get('unauthorized')!);
+  });
+
+  it('learns nothing from how long an answer takes: each costs one hash and one look-up by it', async () => {
+    const { subject, database } = authenticator(new FakeDatabase(), {
+      failures: new FailedAttempts(() => 0),
+    });
+    const lookedUp: string[] = [];
+    const find = database.keys.find;
+    database.keys.find = async (sha256) => {
+      lookedUp.push(sha256);
+      return find(sha256);
+    };
+    const rightParts = [0, 3, 20, secret.length - 1];
+    const guesses = rightParts.map((right) => secret.slice(0, right).padEnd(secret.length, '_'));
+    for (const guess of guesses) {
+      await expect(subject.authenticate(`Bearer ${guess}`, address)).rejects.toMatchObject({
+        kind: 'unauthorized',
+      });
+    }
+    // Of a guess that is nearly right nothing that is compared is: not even the first digits of its hash.
+    expect(lookedUp).toEqual(guesses.map(hashKey));
+    for (const sha256 of lookedUp) expect(sha256.slice(0, 4)).not.toBe(hashKey(secret).slice(0, 4));
   });
 
   it('does not keep others out, nor keys that are known to work', async () => {

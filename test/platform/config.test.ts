@@ -31,3 +31,12 @@ test('every variable that is wrong is named at once', () => {
   expect(() => loadConfig(wrong)).toThrow(ConfigError);
   for (const name of Object.keys(wrong)) expect(() => loadConfig(wrong)).toThrow(name);
 });
+
+test('proxies are addresses and networks, and never simply all', () => {
+  const trusted = (value: string) => loadConfig({ HEADRACE_TRUST_PROXY: value }).trustProxy;
+  expect(trusted('')).toBeUndefined();
+  expect(trusted('loopback, 10.0.0.0/8,2001:db8::1')).toEqual(['loopback', '10.0.0.0/8', '2001:db8::1']);
+  for (const wrong of ['true', '1', '10.0.0.0/99', 'proxy.example.org', ',']) {
+    expect(() => trusted(wrong)).toThrow('HEADRACE_TRUST_PROXY');
+  }
+});

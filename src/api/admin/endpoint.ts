@@ -46,7 +46,7 @@ export function endpoint<
 }): Endpoint {
   const { method, path, body, query, answers, run, ...words } = options;
   const schema = 'one' in answers ? refer(answers.one) : listOf(refer(answers.many));
-  const kinds: ErrorKind[] = ['unauthorized', 'routeNotFound', 'internal', 'overloaded'];
+  const kinds: ErrorKind[] = ['unauthorized', 'routeNotFound', 'rpmLimit', 'internal', 'overloaded'];
   if (body !== undefined || query !== undefined || path.includes('{id}')) kinds.unshift('invalidParameter');
   if (body !== undefined) kinds.push('bodyTooLarge', 'unsupportedMediaType');
   return {

@@ -13,6 +13,7 @@ export const adminToken = 'a-token-for-administration';
 export class AdminService {
   readonly log: string[] = [];
   readonly app: FastifyInstance;
+  readonly backplane: MemoryBackplane;
   readonly database: Database;
   readonly close: () => Promise<void>;
 
@@ -21,11 +22,12 @@ export class AdminService {
     const log: string[] = [];
     const logger = pino({ level: 'trace' }, { write: (line) => void log.push(line) });
     const database = openDatabase(server.url, { logger });
+    const backplane = new MemoryBackplane();
     const app = await buildApp({
       apiId: 'api-under-test',
       database: toApiDatabase(database),
       ...(token !== '' && { admin: { token, database } }),
-      backplane: new MemoryBackplane(),
+      backplane,
       catalogue,
       version: '1.2.3',
       presence: { workersOf: () => [] },
@@ -35,6 +37,7 @@ export class AdminService {
     });
     return new AdminService({
       app,
+      backplane,
       database,
       log,
       close: async () => {
@@ -45,8 +48,9 @@ export class AdminService {
     });
   }
 
-  private constructor(parts: Pick<AdminService, 'app' | 'database' | 'log' | 'close'>) {
+  private constructor(parts: Pick<AdminService, 'app' | 'backplane' | 'database' | 'log' | 'close'>) {
     this.app = parts.app;
+    this.backplane = parts.backplane;
     this.database = parts.database;
     this.log = parts.log;
     this.close = parts.close;

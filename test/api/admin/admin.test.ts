@@ -35,9 +35,12 @@ describe('the token of the administration', () => {
   ])('is asked for everywhere: %s is 401', async (_, authorization) => {
     const all = await endpoints();
     expect(all.length).toBeGreaterThan(15);
-    for (const request of [...all, { method: 'GET', url: '/admin/v1/nothing-there' } as const]) {
+    const requests = [...all, { method: 'GET', url: '/admin/v1/nothing-there' } as const];
+    for (const [index, request] of requests.entries()) {
       const response = await service.app.inject({
         ...request,
+        // An address that sends many is made to wait.
+        remoteAddress: `192.0.2.${index}`,
         headers: authorization === undefined ? {} : { authorization },
       });
       expect([response.statusCode, response.json().code], request.url).toEqual([401, 20001]);
