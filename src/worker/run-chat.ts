@@ -1,4 +1,3 @@
-import { ServiceError } from '../contract/errors.js';
 import type { ChatJob } from '../contract/job.js';
 import type { TokenEvent } from '../engine/request.js';
 import type { DecoderManifest } from '../models/manifest.js';
@@ -7,6 +6,7 @@ import { ChatTemplate } from './chat-template.js';
 import { Choice } from './choice.js';
 import type { EngineRuns, RunControl } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
+import { PromptReader } from './prompt-reader.js';
 import { type ReplyGrammars, spelledTokens } from './reply-grammars.js';
 import type { Reservations } from './reservations.js';
 import { resolveSampling } from './sampling.js';
@@ -29,11 +29,13 @@ export interface ChatRunnerOptions {
 export class ChatRunner {
   readonly #options: ChatRunnerOptions;
   readonly #template: ChatTemplate;
+  readonly #prompts: PromptReader;
 
   /** @throws Error when the model's chat template is not a template. */
   constructor(options: ChatRunnerOptions) {
-    const { manifest, tokenizer } = options;
+    const { manifest, tokenizer, contextLength } = options;
     this.#options = options;
+    this.#prompts = new PromptReader({ tokenizer, contextLength });
     this.#template = new ChatTemplate({
       source: manifest.chatTemplate,
       beginText: manifest.beginText,
@@ -47,13 +49,13 @@ export class ChatRunner {
    * @throws ServiceError when the request cannot be answered; the reason of the request's signal when it ends early.
    */
   async run(job: ChatJob, request: HeldRequest): Promise<void> {
-    const { manifest, tokenizer, runs, reservations } = this.#options;
+    const { manifest, tokenizer, runs, reservations, contextLength, defaultMaxTokens } = this.#options;
     const sampling = resolveSampling(job, manifest);
     const grammar = await abortable(this.#options.grammars.of(job), request.signal);
     const tools = job.toolChoice === 'none' ? [] : (job.tools ?? []);
-    const text = this.#template.render(job.messages, tools);
-    const prompt = await abortable(tokenizer.encode(text), request.signal);
-    const maxTokens = this.#roomFor(job, prompt.length);
+    const prompt = await this.#prompts.read(this.#template.render(job.messages, tools), request.signal);
+    const room = contextLength - prompt.length;
+    const maxTokens = Math.min(job.maxTokens ?? defaultMaxTokens, room);
     await reservations?.cover(request, prompt.length + job.n * maxTokens);
     const choices = Array.from(
       { length: job.n },
@@ -95,21 +97,6 @@ export class ChatRunner {
     const { grammars, tokenizer } = this.#options;
     const format = grammars.formatOf(job);
     return { format, spelledTokens: spelledTokens(tokenizer, format) };
-  }
-
-  /** How many tokens the completion may have. */
-  #roomFor(job: ChatJob, promptTokens: number): number {
-    const { contextLength, defaultMaxTokens } = this.#options;
-    if (promptTokens === 0) {
-      throw new ServiceError('invalidParameter', 'messages: the chat template makes no prompt of them');
-    }
-    if (promptTokens >= contextLength) {
-      throw new ServiceError(
-        'invalidParameter',
-        `messages: the prompt has ${promptTokens} tokens, which leaves no room in the context of ${contextLength}`,
-      );
-    }
-    return Math.min(job.maxTokens ?? defaultMaxTokens, contextLength - promptTokens);
   }
 }
 

@@ -101,6 +101,12 @@ describeBackplanes('the service', (kit) => {
       400,
       20015,
     ],
+    [
+      'a prompt of many megabytes',
+      { model: chatModel, messages: [{ role: 'user', content: 'word '.repeat(3_000_000) }] },
+      400,
+      20015,
+    ],
     ['a body beyond the limit', `"${'x'.repeat(17 * 1024 * 1024)}"`, 413, 20042],
   ])('answers %s with its error', async (_, body, status, code) => {
     const response = await service.post('/v1/chat/completions', body);
