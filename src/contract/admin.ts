@@ -164,6 +164,7 @@ export type NewNotice = z.infer<typeof newNoticeSchema>;
 export const webhookUrlSchema = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
   .max(2_000)
+  .regex(/^[\x21-\x7e]*$/, 'must be an http or https URL without spaces, in ASCII')
   .refine((text) => !URL.canParse(text) || new URL(text).username + new URL(text).password === '', {
     error: 'must not carry a user name or password',
   });
