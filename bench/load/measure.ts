@@ -13,7 +13,7 @@ export interface MeasureOptions {
   /** Requests that each client makes before it is measured. */
   readonly warmUp: number;
   readonly signal: AbortSignal;
-  readonly onMeasured?: (summary: Summary) => void;
+  readonly onMeasured?: (summary: Summary) => void | Promise<void>;
 }
 
 /** Four of each client, and more where those would be but a handful. */
@@ -38,7 +38,7 @@ export async function measure(options: MeasureOptions): Promise<Summary[]> {
       await runLoad({ send, clients, requests, seconds, firstIndex: firstIndex + indexesOfRun, signal }),
     );
     summaries.push(summary);
-    options.onMeasured?.(summary);
+    await options.onMeasured?.(summary);
     if (signal.aborted) break;
   }
   return summaries;
