@@ -29,7 +29,7 @@ export class BatchBuilder {
    * The inputs for `rows` over a cache of `capacity` positions, without the cache. Short rows are padded at the end;
    * what the graph gives for padding and for idle rows has no meaning. Valid until the next call.
    */
-  build(rows: readonly BatchRow[], capacity: number): Omit<DecoderBatch, 'keys' | 'values'> {
+  build(rows: readonly BatchRow[], capacity: number): Omit<DecoderBatch, 'past'> {
     const width = Math.max(...rows.map(({ tokens }) => tokens.length));
     const size = rows.length * width;
     const maskSize = size * this.#groupSize * (capacity + width);

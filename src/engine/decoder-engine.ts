@@ -2,7 +2,8 @@ import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
 import type { GrammarFollower, Grammars } from './grammar.js';
-import { bytesPerPosition, KvCache } from './kv-cache.js';
+import { KvCache } from './kv-cache.js';
+import { bytesPerPosition } from './kv-layer.js';
 import { tokenLogprobs } from './logprobs.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
@@ -37,7 +38,8 @@ export class DecoderEngine implements StepEngine {
   readonly #cache: KvCache;
   readonly #batches: BatchBuilder;
   readonly #scratch: SamplerScratch;
-  readonly #noPast: readonly Float32Array[];
+  /** One position for each row, which nobody sees: the graph wants at least one. */
+  readonly #noPast: KvCache;
   readonly #inbox: Command[] = [];
   readonly #totals = { steps: 0, prefillTokens: 0, decodeTokens: 0, cancelled: 0 };
   /** Copying is all that keeps the cache: appending, growing, moving rows. */
@@ -59,7 +61,8 @@ export class DecoderEngine implements StepEngine {
     this.#cache = new KvCache({ shape, slots, contextLength, maxBytes: kvBytes });
     this.#batches = new BatchBuilder(shape.heads / shape.kvHeads);
     this.#scratch = new SamplerScratch(shape.vocabularySize);
-    this.#noPast = new Array(shape.layers).fill(new Float32Array(0));
+    this.#noPast = new KvCache({ shape, slots, contextLength: 1, maxBytes: Number.POSITIVE_INFINITY });
+    this.#noPast.fit({ rows: slots, longest: 1, limit: 1 });
   }
 
   get busy(): boolean {
@@ -175,12 +178,11 @@ export class DecoderEngine implements StepEngine {
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
     const rows = chunks.map(batchRow);
     const begun = rows.some(({ cached }) => cached > 0);
-    const inputs = this.#batches.build(rows, begun ? this.#cache.capacity : 0);
-    const past = begun
-      ? this.#cache.view(chunks[0]!.sequence.row, rows.length)
-      : { keys: this.#noPast, values: this.#noPast };
+    const cache = begun ? this.#cache : this.#noPast;
+    const inputs = this.#batches.build(rows, cache.capacity);
+    const past = cache.view(begun ? chunks[0]!.sequence.row : 0, rows.length);
     try {
-      const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, ...past }));
+      const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, past }));
       this.#failedRuns = 0;
       return output;
     } catch (error) {

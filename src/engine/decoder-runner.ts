@@ -1,3 +1,6 @@
+import type { KvFormat } from '../models/manifest.js';
+import type { KvTensor } from './kv-plane.js';
+
 /** The dimensions of a decoder that its engine must know. */
 export interface DecoderShape {
   readonly layers: number;
@@ -5,6 +8,7 @@ export interface DecoderShape {
   readonly kvHeads: number;
   readonly headSize: number;
   readonly vocabularySize: number;
+  readonly kvFormat: KvFormat;
 }
 
 /**
@@ -16,7 +20,7 @@ export interface DecoderBatch {
   readonly rows: number;
   /** S: new tokens of a row, padding included. */
   readonly width: number;
-  /** T: cached positions of a row, unused ones included. May be 0. */
+  /** T: cached positions of a row, unused ones included; at least 1. */
   readonly capacity: number;
   /** [B, S]. */
   readonly inputIds: BigInt64Array;
@@ -29,9 +33,8 @@ export interface DecoderBatch {
   readonly mask: Float32Array;
   /** [B]: which of the S new tokens' logits are wanted. */
   readonly last: BigInt64Array;
-  /** One per layer, [B, kvHeads, T, headSize]. */
-  readonly keys: readonly Float32Array[];
-  readonly values: readonly Float32Array[];
+  /** By layer, what it keeps of the T positions of the B rows. */
+  readonly past: readonly (readonly KvTensor[])[];
 }
 
 /** The outputs of one run; the arrays are the caller's own. */

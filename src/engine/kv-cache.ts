@@ -1,7 +1,9 @@
-import type { DecoderOutput, DecoderShape } from './decoder-runner.js';
+import type { DecoderOutput } from './decoder-runner.js';
+import { bytesPerPosition, createKvLayer, type KvLayer, type KvShape } from './kv-layer.js';
+import type { KvTensor } from './kv-plane.js';
 
 export interface KvCacheSettings {
-  readonly shape: Pick<DecoderShape, 'layers' | 'kvHeads' | 'headSize'>;
+  readonly shape: KvShape;
   /** Rows at most. */
   readonly slots: number;
   /** Positions of a row at most. */
@@ -26,37 +28,28 @@ export interface KvPart {
   readonly tokens: number;
 }
 
-/** Bytes that one position of one row takes over all layers. */
-export function bytesPerPosition({ layers, kvHeads, headSize }: KvCacheSettings['shape']): number {
-  return layers * 2 * kvHeads * headSize * Float32Array.BYTES_PER_ELEMENT;
-}
-
 /**
- * Keys and values of the rows in use, per layer a contiguous [rows, kvHeads, capacity, headSize], so that rows a..b
- * are an input of the graph without a copy. All rows share one capacity, which follows the longest.
+ * Keys and values of the rows in use. All rows share one capacity, which follows the longest, and neighbouring rows
+ * are inputs of the graph without a copy.
  *
  * Whatever stands beyond a row's length is masked when the graph runs, but a mask cannot hide NaN or infinity:
  * callers append finite values only.
  */
 export class KvCache {
   readonly bytesPerPosition: number;
-  readonly #shape: KvCacheSettings['shape'];
-  readonly #keys: Float32Array[];
-  readonly #values: Float32Array[];
+  readonly #shape: KvShape;
+  readonly #layers: readonly KvLayer[];
+  readonly #positions: number;
   /** Positions that each row holds. */
   readonly #lengths: Int32Array;
   #rows = 0;
   #capacity = 0;
 
-  /** The memory is reserved now, but the system hands it out only as it is first written. */
   constructor({ shape, slots, contextLength, maxBytes }: KvCacheSettings) {
     this.#shape = shape;
     this.bytesPerPosition = bytesPerPosition(shape);
-    const positions = Math.min(Math.floor(maxBytes / this.bytesPerPosition), slots * contextLength);
-    const elements = positions * shape.kvHeads * shape.headSize;
-    const allocate = () => Array.from({ length: shape.layers }, () => new Float32Array(elements));
-    this.#keys = allocate();
-    this.#values = allocate();
+    this.#positions = Math.min(Math.floor(maxBytes / this.bytesPerPosition), slots * contextLength);
+    this.#layers = Array.from({ length: shape.layers }, () => createKvLayer(shape, this.#positions));
     this.#lengths = new Int32Array(slots);
   }
 
@@ -95,23 +88,21 @@ export class KvCache {
    * capacity must have room for them. Layer by layer: an output is in the processor's cache but once.
    */
   append(output: Pick<DecoderOutput, 'keys' | 'values'>, width: number, parts: readonly KvPart[]): void {
-    const { layers, kvHeads, headSize } = this.#shape;
+    const { kvHeads, headSize } = this.#shape;
+    const capacity = this.#capacity;
     for (const { row, tokens } of parts) {
-      if (this.#lengths[row]! + tokens > this.#capacity) {
+      if (this.#lengths[row]! + tokens > capacity) {
         throw new Error('KV cache: append beyond capacity. This is a bug.');
       }
     }
-    for (let layer = 0; layer < layers; layer++) {
-      for (const [source, target] of [
-        [output.keys[layer]!, this.#keys[layer]!],
-        [output.values[layer]!, this.#values[layer]!],
-      ] as const) {
-        for (const { row, tokens, outputRow } of parts) {
-          for (let head = 0; head < kvHeads; head++) {
-            const from = (outputRow * kvHeads + head) * width * headSize;
-            const to = ((row * kvHeads + head) * this.#capacity + this.#lengths[row]!) * headSize;
-            copy(source, from, target, to, tokens * headSize);
-          }
+    for (const [index, layer] of this.#layers.entries()) {
+      const keys = output.keys[index]!;
+      const values = output.values[index]!;
+      for (const { row, tokens, outputRow } of parts) {
+        const position = this.#lengths[row]!;
+        for (let head = 0; head < kvHeads; head++) {
+          const from = (outputRow * kvHeads + head) * width * headSize;
+          layer.append(keys, values, from, { block: row * kvHeads + head, position, tokens, capacity });
         }
       }
     }
@@ -120,41 +111,22 @@ export class KvCache {
 
   /** Makes row `to` hold what row `from` holds. */
   copyRow(from: number, to: number): void {
-    const { kvHeads, headSize } = this.#shape;
     const length = this.#lengths[from]!;
-    const stride = this.#capacity * headSize;
-    for (const array of [...this.#keys, ...this.#values]) {
-      for (let head = 0; head < kvHeads; head++) {
-        const start = (from * kvHeads + head) * stride;
-        array.copyWithin((to * kvHeads + head) * stride, start, start + length * headSize);
-      }
-    }
+    for (const { planes } of this.#layers) for (const plane of planes) plane.copyRow(from, to, length);
     this.#lengths[to] = length;
   }
 
-  /** Rows first..first+count-1 as inputs of the graph, [count, kvHeads, capacity, headSize] per layer; no copy. */
-  view(first: number, count: number): { keys: Float32Array[]; values: Float32Array[] } {
-    const stride = this.#shape.kvHeads * this.#capacity * this.#shape.headSize;
-    const part = (array: Float32Array) => array.subarray(first * stride, (first + count) * stride);
-    return { keys: this.#keys.map(part), values: this.#values.map(part) };
+  /** Rows first..first+count-1 as inputs of the graph, by layer; no copy. */
+  view(first: number, count: number): KvTensor[][] {
+    return this.#layers.map(({ planes }) => planes.map((plane) => plane.view(first, count)));
   }
 
-  /** Moves every row to its place under the new capacity, in an order in which none overwrites another. */
   #resize(capacity: number): void {
-    const { kvHeads, headSize } = this.#shape;
-    const old = this.#capacity;
-    const blocks = this.#rows * kvHeads;
-    if (blocks * capacity * headSize > this.#keys[0]!.length) {
+    if (this.#rows * capacity > this.#positions) {
       throw new Error('KV cache: capacity beyond the budget. This is a bug.');
     }
-    for (const array of [...this.#keys, ...this.#values]) {
-      for (let step = 0; step < blocks; step++) {
-        const block = capacity > old ? blocks - 1 - step : step;
-        const length = this.#lengths[Math.floor(block / kvHeads)]!;
-        const from = block * old * headSize;
-        array.copyWithin(block * capacity * headSize, from, from + length * headSize);
-      }
-    }
+    const lengths = this.#lengths.subarray(0, this.#rows);
+    for (const { planes } of this.#layers) for (const plane of planes) plane.resize(capacity, lengths);
     this.#capacity = capacity;
   }
 }
@@ -167,15 +139,4 @@ export class KvCache {
  */
 function headroom(longest: number): number {
   return Math.max(16, 8 * Math.ceil((2.5 * Math.sqrt(longest)) / 8));
-}
-
-/** Below this many elements a loop is quicker than making two views. */
-const shortCopy = 128;
-
-function copy(source: Float32Array, from: number, target: Float32Array, to: number, elements: number): void {
-  if (elements > shortCopy) {
-    target.set(source.subarray(from, from + elements), to);
-    return;
-  }
-  for (let index = 0; index < elements; index++) target[to + index] = source[from + index]!;
 }

@@ -15,7 +15,7 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    const { layers, heads, kvHeads, headSize } = this.shape;
+    const { layers, heads, kvHeads } = this.shape;
     const { rows, width, capacity } = batch;
     const feeds: Record<string, Tensor> = {
       input_ids: { type: 'int64', data: batch.inputIds, dims: [rows, width] },
@@ -27,10 +27,14 @@ export class OnnxDecoderRunner implements DecoderRunner {
       },
       last: { type: 'int64', data: batch.last, dims: [rows] },
     };
-    const dims = [rows, kvHeads, capacity, headSize];
-    for (let layer = 0; layer < layers; layer++) {
-      feeds[`past.${layer}.key`] = { type: 'float32', data: batch.keys[layer]!, dims };
-      feeds[`past.${layer}.value`] = { type: 'float32', data: batch.values[layer]!, dims };
+    for (const [layer, tensors] of batch.past.entries()) {
+      for (const { name, data, dims } of tensors) {
+        feeds[`past.${layer}.${name}`] = {
+          type: data instanceof Float32Array ? 'float32' : 'uint8',
+          data,
+          dims,
+        };
+      }
     }
     const outputs = await this.#session.run(feeds, this.#outputs);
     const keys: Float32Array[] = [];

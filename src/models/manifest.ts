@@ -6,12 +6,16 @@ import { z } from 'zod';
  */
 
 /** Bump when a change in the compiler makes older compiled folders unusable; they are then compiled again. */
-export const manifestFormat = 2;
+export const manifestFormat = 3;
 
 /** How projection weights are stored and multiplied. */
 export const weightFormats = ['float32', 'int8'] as const;
 export const weightFormatSchema = z.enum(weightFormats);
 export type WeightFormat = z.infer<typeof weightFormatSchema>;
+
+/** How keys and values are kept between runs. */
+export const kvFormatSchema = z.enum(['float32', 'int8']);
+export type KvFormat = z.infer<typeof kvFormatSchema>;
 
 const common = {
   format: z.literal(manifestFormat),
@@ -33,6 +37,7 @@ export const decoderManifestSchema = z.object({
   heads: z.int().positive(),
   kvHeads: z.int().positive(),
   headSize: z.int().positive(),
+  kvFormat: kvFormatSchema,
   /** Tokens that end a turn; generation stops at any of them and they are never part of the text. */
   endTokens: z.array(z.int()),
   /** The template source (Jinja) that renders messages into a prompt; null when the model has none. */

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { DecoderOutput } from '../../src/engine/decoder-runner.js';
-import { bytesPerPosition, KvCache } from '../../src/engine/kv-cache.js';
+import { KvCache } from '../../src/engine/kv-cache.js';
+import { bytesPerPosition, type KvShape } from '../../src/engine/kv-layer.js';
+import type { KvTensor } from '../../src/engine/kv-plane.js';
 
-const shape = { layers: 2, kvHeads: 2, headSize: 2 };
+const shape: KvShape = { layers: 2, kvHeads: 2, headSize: 2, kvFormat: 'float32' };
 const bytes = bytesPerPosition(shape);
 
 function build(maxBytes = 8 * 1000 * bytes) {
@@ -32,14 +34,14 @@ function output(sequences: readonly number[], from: readonly number[], width: nu
 
 /** Asserts that `row` holds positions 0..length-1 of `sequence`, in every layer, head and kind. */
 function expectRow(cache: KvCache, row: number, sequence: number, length: number) {
-  const { keys, values } = cache.view(row, 1);
+  const view = cache.view(row, 1);
   for (let layer = 0; layer < 2; layer++) {
     for (let head = 0; head < 2; head++) {
       for (let position = 0; position < length; position++) {
         const at = (head * cache.capacity + position) * 2;
         const place = `row ${row}, layer ${layer}, head ${head}, position ${position}`;
-        expect(keys[layer]![at], place).toBe(mark(sequence, position, layer, head, 0));
-        expect(values[layer]![at + 1], place).toBe(mark(sequence, position, layer, head, 1));
+        expect(view[layer]![0]!.data[at], place).toBe(mark(sequence, position, layer, head, 0));
+        expect(view[layer]![1]!.data[at + 1], place).toBe(mark(sequence, position, layer, head, 1));
       }
     }
   }
@@ -136,8 +138,8 @@ describe('KvCache', () => {
 
   it('views neighbouring rows without a copy', () => {
     const cache = filled();
-    const all = cache.view(0, 3).keys[1]!;
-    const some = cache.view(1, 2).keys[1]!;
+    const all = cache.view(0, 3)[1]![0]!.data;
+    const some = cache.view(1, 2)[1]![0]!.data;
     expect(some.buffer).toBe(all.buffer);
     expect(some).toEqual(all.subarray(all.length / 3));
     expect(some).toHaveLength(2 * 2 * cache.capacity * 2);
@@ -166,5 +168,115 @@ describe('KvCache', () => {
     expect(() => cache.append(output([1], [0], 5), 5, [{ row: 0, tokens: 5, outputRow: 0 }])).toThrow(
       /capacity/,
     );
+  });
+});
+
+describe('KvCache in 8 bits', () => {
+  const small: KvShape = { layers: 2, kvHeads: 2, headSize: 4, kvFormat: 'int8' };
+  const open = () => new KvCache({ shape: small, slots: 4, contextLength: 500, maxBytes: 2 ** 24 });
+
+  /** Numbers without a pattern, in vectors of very different sizes. */
+  function random(rows: number, width: number, seed: number): DecoderOutput {
+    const array = (salt: number) =>
+      Float32Array.from(
+        { length: rows * 2 * width * 4 },
+        (_, at) => Math.sin((at + 1) * (seed + salt) * 0.37) * 10 ** (Math.floor(at / 4) % 5),
+      );
+    return { logits: new Float32Array(0), keys: [array(1), array(2)], values: [array(3), array(4)] };
+  }
+
+  /** The vectors that the graph makes of a row: by layer, key or value, head and position. */
+  function vectors(cache: KvCache, row: number): number[][] {
+    const found: number[][] = [];
+    for (const [key, keyScale, value, valueScale] of cache.view(row, 1) as [
+      KvTensor,
+      KvTensor,
+      KvTensor,
+      KvTensor,
+    ][]) {
+      const capacity = cache.capacity;
+      expect(key.dims).toEqual([1, 2, 4, capacity]);
+      expect(value.dims).toEqual([1, 2, capacity, 4]);
+      for (const scale of [keyScale, valueScale]) expect(scale.dims).toEqual([1, 2, 1, capacity]);
+      for (let head = 0; head < 2; head++) {
+        for (let position = 0; position < cache.length(row); position++) {
+          const at = head * capacity + position;
+          const vector = (
+            data: KvTensor['data'],
+            scale: KvTensor['data'],
+            index: (element: number) => number,
+          ) => [0, 1, 2, 3].map((element) => (data[index(element)]! - 128) * scale[at]!);
+          found.push(
+            vector(key.data, keyScale.data, (element) => (head * 4 + element) * capacity + position),
+            vector(value.data, valueScale.data, (element) => at * 4 + element),
+          );
+        }
+      }
+    }
+    return found;
+  }
+
+  /** What `vectors` would be if nothing were rounded. */
+  function exact({ keys, values }: DecoderOutput, row: number, width: number, tokens: number): number[][] {
+    const found: number[][] = [];
+    for (const [layer, key] of keys.entries()) {
+      for (let head = 0; head < 2; head++) {
+        for (let position = 0; position < tokens; position++) {
+          const at = ((row * 2 + head) * width + position) * 4;
+          found.push([...key.subarray(at, at + 4)], [...values[layer]!.subarray(at, at + 4)]);
+        }
+      }
+    }
+    return found;
+  }
+
+  function expectNear(rounded: number[][], wanted: number[][]) {
+    expect(rounded).toHaveLength(wanted.length);
+    for (const [index, vector] of wanted.entries()) {
+      const largest = Math.max(...vector.map(Math.abs));
+      for (const [element, number] of vector.entries()) {
+        expect(Math.abs(rounded[index]![element]! - number)).toBeLessThanOrEqual(largest * (0.5001 / 127));
+      }
+    }
+  }
+
+  it('rounds each vector by its own largest magnitude', () => {
+    const cache = open();
+    const output = random(3, 7, 1);
+    cache.fit({ rows: 3, longest: 7, limit: 500 });
+    for (const [row, tokens] of [7, 4, 6].entries())
+      cache.append(output, 7, [{ row, outputRow: row, tokens }]);
+    for (const [row, tokens] of [7, 4, 6].entries()) {
+      expectNear(vectors(cache, row), exact(output, row, 7, tokens));
+    }
+  });
+
+  it('keeps a vector of zeros at zero', () => {
+    const cache = open();
+    cache.fit({ rows: 1, longest: 1, limit: 500 });
+    const zeros = () => [new Float32Array(8), new Float32Array(8)];
+    const nothing = { logits: new Float32Array(0), keys: zeros(), values: zeros() };
+    cache.append(nothing, 1, [{ row: 0, outputRow: 0, tokens: 1 }]);
+    for (const vector of vectors(cache, 0)) for (const number of vector) expect(number).toBeCloseTo(0, 10);
+  });
+
+  it('holds every row when its capacity grows and shrinks and rows move', () => {
+    const cache = open();
+    const output = random(3, 60, 2);
+    cache.fit({ rows: 3, longest: 60, limit: 500 });
+    for (const row of [0, 1, 2]) cache.append(output, 60, [{ row, outputRow: row, tokens: 50 + row }]);
+    const before = [0, 1, 2].map((row) => vectors(cache, row));
+    cache.fit({ rows: 3, longest: 300, limit: 500 });
+    expect([0, 1, 2].map((row) => vectors(cache, row))).toEqual(before);
+    cache.fit({ rows: 3, longest: 60, limit: 500 });
+    expect([0, 1, 2].map((row) => vectors(cache, row))).toEqual(before);
+    cache.copyRow(2, 0);
+    expect(vectors(cache, 0)).toEqual(before[2]);
+    expect(vectors(cache, 1)).toEqual(before[1]);
+  });
+
+  it('takes little more than a quarter of the bytes', () => {
+    expect(bytesPerPosition({ ...small, headSize: 64 })).toBe(2 * 2 * 2 * (64 + 4));
+    expect(bytesPerPosition({ ...small, headSize: 64, kvFormat: 'float32' })).toBe(2 * 2 * 2 * 64 * 4);
   });
 });

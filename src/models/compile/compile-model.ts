@@ -40,7 +40,11 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
       signal: options.signal ?? new AbortController().signal,
     };
     if (config.kind === 'decoder')
-      await buildDecoderGraph(graph, { ...common, ...projection.prepare({ config, tensors: checkpoint }) });
+      await buildDecoderGraph(graph, {
+        ...common,
+        kvFormat: projection.kvFormat,
+        ...projection.prepare({ config, tensors: checkpoint }),
+      });
     else await buildEncoderGraph(graph, { ...common, config, tensors: checkpoint });
     await writeFile(join(folder, compiledFiles.graph), graph.encode());
   } finally {
@@ -63,7 +67,7 @@ function describe(checkpoint: Checkpoint, weights: WeightFormat): Manifest {
     contextLength: config.contextLength,
   } as const;
   return config.kind === 'decoder'
-    ? { ...common, ...describeDecoder(checkpoint, config) }
+    ? { ...common, ...describeDecoder(checkpoint, config), kvFormat: projections[weights].kvFormat }
     : { ...common, ...describeEncoder(config) };
 }
 

@@ -1,5 +1,7 @@
+import type { KvFormat } from '../manifest.js';
 import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, ints, type Value } from './graph.js';
+import { type KvGraph, kvGraph, scoreAgainst } from './kv-graph.js';
 import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
 import type { Projection, Rows } from './projection.js';
 import { rotaryCaches } from './rotary.js';
@@ -8,6 +10,7 @@ export interface DecoderGraphOptions {
   readonly tensors: Tensors;
   readonly config: DecoderConfig;
   readonly projection: Projection;
+  readonly kvFormat: KvFormat;
   /** Called after each layer with the share of the work that is done, 0..1. */
   readonly onProgress: (share: number) => void;
   readonly signal: AbortSignal;
@@ -23,7 +26,7 @@ export interface DecoderGraphOptions {
  *   S columns are the new positions, the last T the cached ones. Use a large negative number, not infinity: a row without any finite score
  *   would be NaN, and so would all that attends to it.
  * - `last`: int64 [B], which of the S positions the logits are wanted of
- * - `past.L.key`, `past.L.value`: float32 [B, kvHeads, T, headSize]
+ * - `past.L.*`: what the cache keeps of layer L, by its format (`kv-graph.ts`); T is at least 1
  *
  * Outputs: `logits` float32 [B, vocabularySize]; `new.L.key` (rotated) and `new.L.value` float32
  * [B, kvHeads, S, headSize].
@@ -35,7 +38,9 @@ export async function buildDecoderGraph(graph: Graph, options: DecoderGraphOptio
   const steps = config.layers + 2;
 
   const { table, rows, ids } = await embed(graph, options);
-  const build: Build = { ...options, graph, table, shared: await declareShared(graph, config, ids, rows) };
+  const past = kvGraph(options.kvFormat, config);
+  const shared = await declareShared(graph, { config, ids, rows, past });
+  const build: Build = { ...options, graph, table, past, shared };
   let stream: Stream = { residual: rows };
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {
@@ -80,6 +85,7 @@ interface Build extends DecoderGraphOptions {
   readonly graph: Graph;
   /** The embedding table, [vocabularySize, hiddenSize]. */
   readonly table: Value;
+  readonly past: KvGraph;
   readonly shared: Shared;
 }
 
@@ -94,20 +100,20 @@ async function embed(
   return { table, ids, rows: graph.node('Reshape', [embedded, graph.shape(-1, config.hiddenSize)]) };
 }
 
-async function declareShared(graph: Graph, config: DecoderConfig, ids: Value, rows: Value): Promise<Shared> {
+async function declareShared(
+  graph: Graph,
+  { config, ids, rows, past }: { config: DecoderConfig; ids: Value; rows: Value; past: KvGraph },
+): Promise<Shared> {
   const { headSize, heads, kvHeads, contextLength } = config;
   const positions = graph.input('position_ids', 'int64', ['B', 'S']);
   const mask = graph.input('mask', 'float32', ['B', 1, 'GS', 'TS']);
   const last = graph.input('last', 'int64', ['B']);
-  for (let layer = 0; layer < config.layers; layer++) {
-    for (const part of ['key', 'value']) {
-      graph.input(`past.${layer}.${part}`, 'float32', ['B', kvHeads, 'T', headSize]);
-    }
-  }
+  for (let layer = 0; layer < config.layers; layer++) past.declare(graph, layer);
   const dimension = (value: Value, axis: number) =>
     graph.node('Shape', [value], { start: int(axis), end: int(axis + 1) });
-  const rowCount = dimension(rows, 0);
   const newLength = dimension(ids, 1);
+  const cachedLength = graph.node('Sub', [dimension(mask, 3), newLength]);
+  const rowCount = dimension(rows, 0);
   const scalar = (value: Value) => graph.node('Squeeze', [value]);
   const firstRows = graph.node('Range', [graph.integer(0), scalar(rowCount), scalar(newLength)]);
   const { cosines, sines } = rotaryCaches(config.rope, headSize, contextLength);
@@ -122,7 +128,7 @@ async function declareShared(graph: Graph, config: DecoderConfig, ids: Value, ro
     mask,
     cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
     sines: await graph.weight('rotary.sines', cacheShape, sines),
-    scoreColumns: graph.node('Concat', [newLength, dimension('past.0.key', 2)], { axis: int(0) }),
+    scoreColumns: graph.node('Concat', [newLength, cachedLength], { axis: int(0) }),
     rowCount,
     sequenceCount: dimension(ids, 0),
     lastRows: graph.node('Add', [firstRows, last]),
@@ -184,7 +190,7 @@ async function addNorm(
  * @returns [R, heads * headSize]
  */
 async function addAttention(build: Build, layer: number, rows: Value): Promise<Value> {
-  const { graph, config, shared } = build;
+  const { graph, config, past, shared } = build;
   const { heads, kvHeads, headSize } = config;
   const prefix = `model.layers.${layer}.self_attn`;
   const packed = await project(
@@ -214,20 +220,21 @@ async function addAttention(build: Build, layer: number, rows: Value): Promise<V
   graph.output(`new.${layer}.value`, newValue, 'float32', dims);
 
   const grouped = graph.node('Reshape', [rotated, graph.shape(0, kvHeads, -1, headSize)]);
-  const score = (keys: Value) =>
-    graph.node('com.microsoft.FusedMatMul', [grouped, keys], {
-      transB: int(1),
-      alpha: float(1 / Math.sqrt(headSize)),
-    });
   // The cached positions come last: how many of them are unused then changes no place of a number that counts, and
   // sums of the same numbers in the same places are the same to the bit, whoever shares the cache.
-  const scores = graph.node('Concat', [score(newKey), score(`past.${layer}.key`)], { axis: int(-1) });
+  const scores = graph.node(
+    'Concat',
+    [scoreAgainst(graph, grouped, newKey, headSize), past.score(graph, layer, grouped)],
+    {
+      axis: int(-1),
+    },
+  );
   const weights = graph.node('Softmax', [graph.node('Add', [scores, shared.mask])], { axis: int(-1) });
   const [newWeights, pastWeights] = graph.nodes('Split', [weights, shared.scoreColumns], 2, {
     axis: int(-1),
   });
   const mixed = graph.node('Add', [
-    graph.node('MatMul', [pastWeights!, `past.${layer}.value`]),
+    past.mix(graph, layer, pastWeights!),
     graph.node('MatMul', [newWeights!, newValue]),
   ]);
   const mixedByHead = graph.node('Reshape', [mixed, graph.shape(0, heads, -1, headSize)]);

@@ -4,6 +4,8 @@ import type { Projection, Rows } from './projection.js';
 
 /** Weights as they are. `Gemm` takes them in the order in which they are published. */
 export const float32Projection: Projection = {
+  kvFormat: 'float32',
+
   prepare: (decoder) => decoder,
 
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {

@@ -112,6 +112,11 @@ export class Graph {
     return this.#constant(`scalar_${value}`, [], Float32Array.of(value));
   }
 
+  /** A uint8 scalar. Equal ones are stored once. */
+  byteScalar(value: number): Value {
+    return this.#constant(`byte_scalar_${value}`, [], Uint8Array.of(value));
+  }
+
   /** A uint8 vector of one element. Equal ones are stored once. */
   byte(value: number): Value {
     return this.#constant(`byte_${value}`, [1], Uint8Array.of(value));

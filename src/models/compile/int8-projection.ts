@@ -13,6 +13,8 @@ const zeroPoint = 128;
  * largest magnitude, so its result is the same whatever else is in the batch. Biases stay in float32.
  */
 export const int8Projection: Projection = {
+  kvFormat: 'int8',
+
   prepare: rotateStream,
 
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {

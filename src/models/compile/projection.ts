@@ -1,3 +1,4 @@
+import type { KvFormat } from '../manifest.js';
 import type { Graph, Value } from './graph.js';
 import type { LinearLayer } from './linear-layer.js';
 import type { DecoderSource } from './rotated-decoder.js';
@@ -12,6 +13,8 @@ export interface Rows {
 
 /** How linear layers are stored and multiplied. */
 export interface Projection {
+  /** The format of the cache that goes with it: as exact as the rest, and no more. */
+  readonly kvFormat: KvFormat;
   /** Rewrites a decoder so that it computes the same and takes less harm from the format. */
   prepare(decoder: DecoderSource): DecoderSource;
   /**

@@ -5,7 +5,14 @@ import type {
   DecoderShape,
 } from '../../../src/engine/decoder-runner.js';
 
-export const fakeShape: DecoderShape = { layers: 2, heads: 4, kvHeads: 2, headSize: 3, vocabularySize: 64 };
+export const fakeShape: DecoderShape = {
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headSize: 3,
+  vocabularySize: 64,
+  kvFormat: 'float32',
+};
 
 /** Logits that depend on every token and its place. */
 export function fakeLogits(
@@ -104,8 +111,10 @@ export class FakeDecoderRunner implements DecoderRunner {
     for (let column = 0; column < capacity; column++) {
       if (mask[line + width + column] !== 0) continue;
       const at = ((row * kvHeads + kvHead) * capacity + column) * headSize;
-      const key = batch.keys[layer]!.subarray(at, at + headSize);
-      const value = batch.values[layer]!.subarray(at, at + headSize);
+      const [key, value] = batch.past[layer]!.map(({ data }) => data.subarray(at, at + headSize)) as [
+        Float32Array,
+        Float32Array,
+      ];
       if (key[0] !== -value[0]! || key[1] !== value[1] || key[2] !== value[2]) {
         throw new Error(`row ${row}: key and value at ${column} are of different tokens`);
       }

@@ -16,20 +16,23 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
         buildDecoderGraph(graph, {
           ...source,
           projection: float32Projection,
+          kvFormat: 'float32',
           onProgress: () => {},
           signal: new AbortController().signal,
         }),
       );
-      return extend({ session, manifest: config }, [1, 85, 91, 293, 20, 33]);
+      return extend({ session, shape: { ...config, kvFormat: 'float32' } }, [1, 85, 91, 293, 20, 33]);
     };
     const plain = await run({ config, tensors: checkpoint });
     const rotated = await run(rotateStream({ config, tensors: checkpoint }));
     for (const [index, logit] of plain.logits.entries()) {
       expect(rotated.logits[index]).toBeCloseTo(logit, 3);
     }
-    for (const [key, array] of plain.cache) {
-      for (const [index, value] of array.entries())
-        expect(rotated.cache.get(key)![index]).toBeCloseTo(value, 3);
+    for (const [layer, planes] of plain.cache.view(0, 1).entries()) {
+      for (const [index, { data }] of planes.entries()) {
+        const others = rotated.cache.view(0, 1)[layer]![index]!.data;
+        for (const [at, value] of data.entries()) expect(others[at]).toBeCloseTo(value, 3);
+      }
     }
   },
 );

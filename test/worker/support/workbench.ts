@@ -26,6 +26,7 @@ export const decoderManifest: DecoderManifest = {
   heads: 4,
   kvHeads: 2,
   headSize: 16,
+  kvFormat: 'float32',
   endTokens: [2],
   chatTemplate: readFixture('decoder/llama-tied', 'chat_template.jinja'),
   beginText: '<|im_start|>',
