@@ -44,8 +44,9 @@ export async function streamChat(
     }
   } catch (error) {
     const failure = reply.signal.aborted ? reply.signal.reason : error;
-    if (!stream.opened || failure instanceof ClientGone) throw failure;
-    stream.fail(explain(failure, response.log));
+    if (!stream.opened) throw failure;
+    // An open stream is not Fastify's any more, and nobody reads on.
+    if (!(failure instanceof ClientGone)) stream.fail(explain(failure, response.log));
   } finally {
     stream.abandon();
   }

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../contract/chat.js';
+import { ServiceError } from '../contract/errors.js';
 import type { ChatJob, Job, RerankJob } from '../contract/job.js';
 import type { RerankRequest } from '../contract/rerank.js';
 import type { CatalogueModel } from '../models/catalogue.js';
@@ -20,7 +21,12 @@ export function enqueue(
 ): Reply {
   // Before the job is in the queue: its first frame may come sooner than the queue's answer.
   const reply = replies.register(job);
-  reply.follow(backplane.queue(job.model).add(job));
+  try {
+    reply.follow(backplane.queue(job.model).add(job));
+  } catch (cause) {
+    // No job has left this process: there is nothing to wait for until the deadline.
+    reply.fail(new ServiceError('internal', undefined, { cause }));
+  }
   return reply;
 }
 

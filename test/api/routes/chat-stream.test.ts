@@ -213,3 +213,23 @@ describe('a client that does not read', () => {
     await once(response, 'close');
   });
 });
+
+describe('a client that goes away', () => {
+  it.each([
+    ['in the middle of its stream', true],
+    ['before its stream has begun', false],
+  ])('%s is no error of the service', async (_when, begun) => {
+    const sent = sendChat(port, stream);
+    const run = await service.chat.next();
+    await run.start();
+    if (begun) {
+      await run.text('a');
+      await responseTo(sent);
+    }
+    sent.destroy();
+    await run.cancelled;
+    await run.cancel({});
+    await service.database.entriesWritten();
+    expect(service.log.filter(({ level }) => Number(level) >= 40)).toEqual([]);
+  });
+});

@@ -3,7 +3,14 @@ import { chatResponseSchema } from '../../../src/contract/chat.js';
 import type { ChatJob } from '../../../src/contract/job.js';
 import { errorBody } from '../../support/error-body.js';
 import { FakeWorker, noneSpent } from '../support/fake-worker.js';
-import { accountId, chatRequest, keyId, startTestService, type TestService } from '../support/test-app.js';
+import {
+  accountId,
+  chatRequest,
+  keyId,
+  rerankRequest,
+  startTestService,
+  type TestService,
+} from '../support/test-app.js';
 
 let service: TestService;
 beforeEach(async () => {
@@ -114,6 +121,7 @@ describe('a job', () => {
       stop: [],
       temperature: 0.5,
       n: 1,
+      reservedTokens: expect.any(Number),
     });
   });
 
@@ -297,6 +305,23 @@ describe('a request that cannot be answered', () => {
       expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
       expect(response.json().message).toMatch(/^messages: the prompt/);
     }
+  });
+
+  it.each([
+    ['chat', () => chatRequest()],
+    ['chat', () => chatRequest({ stream: true })],
+    ['rerank', () => rerankRequest()],
+  ] as const)('because its queue fails at once is over at once (%s %#)', async (operation, asked) => {
+    for (const model of ['tiny-chat', 'tiny-rerank']) {
+      service.backplane.queue(model).add = () => {
+        throw new Error('secret detail');
+      };
+    }
+    const response = await service.app.inject(asked());
+    expect(response.statusCode).toBe(500);
+    expect(response.json()).toEqual(errorBody(50500, 'Unknown error.'));
+    const [entry] = await service.database.entriesWritten();
+    expect(entry).toMatchObject({ operation, finishReason: 'internal', status: 500, promptTokens: 0 });
   });
 
   it('because frames were lost is 500 and tells nothing of that', async () => {
