@@ -25,7 +25,8 @@ export async function loadCatalogue(file: string): Promise<Catalogue> {
   }
   const parsed = catalogueSchema.safeParse(parse(file, text));
   if (!parsed.success) {
-    throw new CatalogueError(parsed.error.issues.map((issue) => `${file}: ${describe(issue)}`).join('\n'));
+    const lines = parsed.error.issues.flatMap(describe);
+    throw new CatalogueError(lines.map((line) => `${file}: ${line}`).join('\n'));
   }
   return parsed.data;
 }
@@ -42,11 +43,19 @@ function parse(file: string, text: string): unknown {
   return JSON.parse(json);
 }
 
-function describe(issue: z.core.$ZodIssue): string {
-  const path = issue.path.reduce<string>(
+/** A line for each thing that is wrong, with its path. */
+function describe(issue: z.core.$ZodIssue): string[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => `${formatPath([...issue.path, key])}: is not a known key`);
+  }
+  const path = formatPath(issue.path);
+  return [path ? `${path}: ${issue.message}` : issue.message];
+}
+
+function formatPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
     (before, key) =>
       typeof key === 'number' ? `${before}[${key}]` : `${before}${before ? '.' : ''}${String(key)}`,
     '',
   );
-  return path ? `${path}: ${issue.message}` : issue.message;
 }

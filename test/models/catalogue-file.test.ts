@@ -77,6 +77,28 @@ test('every wrong value is told by its path', async () => {
   expect(lines[3]).toBe('models[2].sources[0].sha256: must be 64 lower-case hexadecimal digits');
 });
 
+test('a key that is not known is refused by its path, wherever it is', async () => {
+  const hub = { from: 'hub', repository: 'a/b', revison: 'x' };
+  const models = [
+    { ...chat, contextLenght: 512, colour: 'red' },
+    { ...chat, id: 'n', sources: [hub], defaults: { max_tokens: 5 }, limits: { rps: 1 } },
+    { ...chat, id: 'o', task: 'rerank', capabilities: ['json'] },
+    { ...chat, id: 'p', sources: [{ from: 'pip', package: 'a', version: '1', path: 'x', pathh: 'x' }] },
+    { ...chat, id: 'q', sources: [{ from: 'file', path: 'x', gguf: 'x' }] },
+  ];
+  expect((await refusal({ models, modles: [] })).split('\n').sort()).toEqual([
+    'models[0].colour: is not a known key',
+    'models[0].contextLenght: is not a known key',
+    'models[1].defaults.max_tokens: is not a known key',
+    'models[1].limits.rps: is not a known key',
+    'models[1].sources[0].revison: is not a known key',
+    'models[2].capabilities: is not a known key',
+    'models[3].sources[0].pathh: is not a known key',
+    'models[4].sources[0].gguf: is not a known key',
+    'modles: is not a known key',
+  ]);
+});
+
 test('an unknown task and an unknown kind of source are told with those that exist', async () => {
   expect(await refusal({ models: [{ ...chat, task: 'draw' }] })).toMatch(
     /^models\[0\]\.task: .*chat.*rerank/,
