@@ -10,9 +10,9 @@ import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { Interruption, interruptible } from '../src/cli/interruption.js';
-import { integer } from '../src/cli/option-values.js';
+import { decimal, integer } from '../src/cli/option-values.js';
 import { freePort } from './api/servers.js';
-import { compare, formatComparison, type Run } from './compare/comparison.js';
+import { compare, formatComparison, type Run, undisturbed } from './compare/comparison.js';
 import { headrace } from './compare/headrace-server.js';
 import { llamaServer } from './compare/llama-server.js';
 import { readProcessorTime, shareOfOthers } from './compare/machine.js';
@@ -32,6 +32,7 @@ interface Options extends RequestOptions {
   readonly model: string;
   readonly endTokens: string;
   readonly rounds: number;
+  readonly maxOthers: number;
   readonly json: boolean;
 }
 
@@ -45,6 +46,12 @@ const options = addRequestOptions(
     .option('--model <id>', 'the model of the catalogue that is the same', 'SmolLM2-135M-Instruct')
     .option('--end-tokens <ids>', 'tokens with which it ends an answer', '2')
     .option('--rounds <number>', 'how often each server is started and measured', integer(1, 100), 3)
+    .option(
+      '--max-others <percent>',
+      'leave out runs during which other processes used more of the machine',
+      decimal(0, 100),
+      100,
+    )
     .option('--json', 'print JSON instead of tables', false)
     .showHelpAfterError(),
 )
@@ -141,13 +148,16 @@ function report(run: Run): void {
 function print(): void {
   const names = servers.map(({ name }) => name);
   const machine = { cores: availableParallelism(), processor: cpus()[0]?.model, load: loadavg()[0]! };
-  const comparisons = compare(names, runs);
+  const counted = undisturbed(runs, options.maxOthers / 100);
+  const comparisons = compare(names, counted);
   if (options.json) {
     console.log(
       JSON.stringify({ date: new Date().toISOString(), machine, options, comparisons, runs }, null, 2),
     );
     return;
   }
-  console.log(`${new Date().toISOString()}, ${machine.cores} cores of ${machine.processor}`);
+  console.log(
+    `${new Date().toISOString()}, ${machine.cores} cores of ${machine.processor}, ${counted.length} of ${runs.length} runs counted`,
+  );
   console.log(formatComparison(names, comparisons));
 }

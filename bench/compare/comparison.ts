@@ -11,6 +11,11 @@ export interface Run {
   readonly summary: Summary;
 }
 
+/** Runs that others did not disturb: they used no more than `maxOthers` of the machine, as far as is known. */
+export function undisturbed(runs: readonly Run[], maxOthers: number): Run[] {
+  return runs.filter(({ others }) => others === null || others <= maxOthers);
+}
+
 /** Medians over the rounds. Ratios are the first server's value over another's, by that one's name. */
 export interface Comparison {
   readonly clients: number;
