@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keepAliveMs } from '../../src/api/sse.js';
 import { type FakeRun, noneSpent } from '../api/support/fake-worker.js';
 import { dataOf, parseResponses, type RawResponse, textOf } from '../api/support/raw-responses.js';
 import { listen, openSocket, rawChat, readToEnd } from '../api/support/sockets.js';
@@ -342,6 +343,10 @@ describe('a stream', () => {
     expect(status).toBe(200);
     expect(body).not.toContain('[DONE]');
     expect(JSON.parse(dataOf(body).at(-1)!)).toEqual(errorBody(50505, 'No memory is left.'));
+  });
+
+  it('is silent for 15 seconds at most', () => {
+    expect(keepAliveMs).toBe(15_000);
   });
 
   it('carries comments while nothing comes, which change nothing', async () => {

@@ -70,22 +70,48 @@ describe('a job', () => {
 });
 
 describe('a request that is wrong', () => {
+  const tooMany = Array.from({ length: 10_001 }, () => 'a');
+
   it.each([
-    [{ documents: ['a', { text: 'b' }] }, 20015, 'documents[1]: only strings are supported'],
-    [{ documents: [] }, 20015, 'documents: must not be empty'],
     [
-      { documents: Array.from({ length: 10_001 }, () => 'a') },
-      20015,
-      'documents: must have at most 10000 elements',
+      'model: one that there is not',
+      { model: 'nobody' },
+      20012,
+      'Model does not exist. Please check it carefully.',
     ],
-    [{ query: '' }, 20015, 'query: must not be empty'],
-    [{ query: undefined }, 20015, 'query: is required'],
-    [{ top_n: 0 }, 20015, 'top_n: must be at least 1'],
-    [{ overlap_tokens: 81 }, 20015, 'overlap_tokens: must be at most 80'],
-    [{ max_chunks_per_doc: 0 }, 20015, 'max_chunks_per_doc: must be at least 1'],
-    [{ model: 'nobody' }, 20012, 'Model does not exist. Please check it carefully.'],
-    [{ model: 'tiny-chat' }, 20015, 'model: must be a rerank model, and this is a chat model'],
-  ])('is 400 (case %#)', async (fields, code, message) => {
+    [
+      'model: a chat model',
+      { model: 'tiny-chat' },
+      20015,
+      'model: must be a rerank model, and this is a chat model',
+    ],
+    ['model: none', { model: undefined }, 20015, 'model: is required'],
+    ['query: none', { query: undefined }, 20015, 'query: is required'],
+    ['query: nothing', { query: '' }, 20015, 'query: must not be empty'],
+    ['query: a list', { query: ['q'] }, 20015, 'query: must be a string, not an array'],
+    ['documents: none', { documents: undefined }, 20015, 'documents: is required'],
+    ['documents: nothing', { documents: [] }, 20015, 'documents: must not be empty'],
+    ['documents: 10,001', { documents: tooMany }, 20015, 'documents: must have at most 10000 elements'],
+    ['documents: a string', { documents: 'a' }, 20015, 'documents: must be an array, not a string'],
+    [
+      'documents: an object',
+      { documents: ['a', 'b', 'c', { text: 'd' }] },
+      20015,
+      'documents[3]: only strings are supported',
+    ],
+    ['documents: null', { documents: [null] }, 20015, 'documents[0]: only strings are supported'],
+    ['top_n: 0', { top_n: 0 }, 20015, 'top_n: must be at least 1'],
+    ['top_n: a fraction', { top_n: 1.5 }, 20015, 'top_n: must be an integer, not 1.5'],
+    [
+      'return_documents: a string',
+      { return_documents: 'yes' },
+      20015,
+      'return_documents: must be true or false, not a string',
+    ],
+    ['max_chunks_per_doc: 0', { max_chunks_per_doc: 0 }, 20015, 'max_chunks_per_doc: must be at least 1'],
+    ['overlap_tokens: 81', { overlap_tokens: 81 }, 20015, 'overlap_tokens: must be at most 80'],
+    ['overlap_tokens: below 0', { overlap_tokens: -1 }, 20015, 'overlap_tokens: must be at least 0'],
+  ] as const)('is 400 with its place: %s', async (_what, fields, code, message) => {
     const response = await service.app.inject(rerankRequest(fields));
     expect(response.statusCode).toBe(400);
     expect(response.json()).toEqual(errorBody(code, message));
