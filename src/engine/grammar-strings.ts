@@ -54,10 +54,10 @@ export class StringProgress {
 
   /** Whether the text so far is one that the string must not be. */
   get isExcluded(): boolean {
-    const { excluded, excludedPatterns } = this.rule;
-    if ((excluded.length === 0 && excludedPatterns.length === 0) || !this.isWhole) return false;
+    const { excluded } = this.rule;
+    if (excluded.length === 0 || !this.isWhole) return false;
     const text: string = JSON.parse(`"${Buffer.from(this.#body).toString('utf8')}"`);
-    return excluded.includes(text) || excludedPatterns.some((pattern) => new RegExp(pattern, 'u').test(text));
+    return excluded.includes(text);
   }
 }
 

@@ -79,7 +79,7 @@ export class GrammarText implements GrammarFollower {
     const { longest, odd } = this.#strings;
     const left = rule.maxLength - string.length;
     if (left < longest) remove(mask, this.#strings.longerThan(Math.max(0, left)));
-    const isFree = rule.excluded.length === 0 && rule.excludedPatterns.length === 0;
+    const isFree = rule.excluded.length === 0;
     if (isFree && left >= longest && string.length >= rule.minLength) return;
     const endsOtherwise = string.mayEnd || (await this.#endsOtherwise());
     for (const token of odd) {
@@ -87,8 +87,11 @@ export class GrammarText implements GrammarFollower {
       if (!fits(string.clone(), this.#strings.bytesOf(token), endsOtherwise)) clear(mask, token);
     }
     if (isFree || left > longest) return;
-    for (const token of this.#strings.whole) {
-      if (has(mask, token) && isStuck(string.clone(), this.#strings.bytesOf(token))) clear(mask, token);
+    for (const tokens of [odd, this.#strings.whole]) {
+      for (const token of tokens) {
+        if (!has(mask, token) || !isStuck(string.clone(), this.#strings.bytesOf(token))) continue;
+        if (!(await this.#endsOtherwiseBehind(token))) clear(mask, token);
+      }
     }
   }
 
@@ -99,6 +102,13 @@ export class GrammarText implements GrammarFollower {
     this.#matcher.rollBack(1);
     remove(mask, this.#strings.secret);
     return mask.some((word) => word !== 0);
+  }
+
+  async #endsOtherwiseBehind(token: number): Promise<boolean> {
+    if (!this.#matcher.acceptToken(token)) return false;
+    const ends = await this.#endsOtherwise();
+    this.#matcher.rollBack(1);
+    return ends;
   }
 
   /** Takes out the tokens that would begin a string with a rule and go on in it, uncounted. */
@@ -133,7 +143,6 @@ export class GrammarText implements GrammarFollower {
       minLength: Math.max(...rules.map(({ minLength }) => minLength)),
       maxLength: Math.min(...rules.map(({ maxLength }) => maxLength)),
       excluded: rules.flatMap(({ excluded }) => excluded),
-      excludedPatterns: rules.flatMap(({ excludedPatterns }) => excludedPatterns),
       endsAnywhere: rules.every(({ endsAnywhere }) => endsAnywhere),
     });
   }
@@ -159,12 +168,12 @@ function fits(string: StringProgress, bytes: Uint8Array, mayEnd: boolean): boole
     }
     if (string.length > string.rule.maxLength) return false;
   }
-  return !(string.length === string.rule.maxLength && string.isWhole && string.isExcluded);
+  return true;
 }
 
-/** Whether these bytes, whole characters, would leave a string neither room nor an end. */
+/** Whether a string would have neither room nor an end behind these bytes. */
 function isStuck(string: StringProgress, bytes: Uint8Array): boolean {
-  for (const byte of bytes) string.push(byte);
+  if (bytes.some((byte) => string.push(byte))) return false;
   return string.length === string.rule.maxLength && string.isExcluded;
 }
 

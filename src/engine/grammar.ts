@@ -19,8 +19,6 @@ export interface StringRule {
   readonly maxLength: number;
   /** Texts, unescaped, that the string must not be. */
   readonly excluded: readonly string[];
-  /** Sources of regular expressions (with the flag `u`) that must find nothing in it. */
-  readonly excludedPatterns: readonly string[];
   /** Whether the content may end after any character, as far as the grammar goes. */
   readonly endsAnywhere: boolean;
 }

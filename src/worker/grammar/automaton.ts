@@ -1,25 +1,9 @@
-import { byteClass, characterBytes } from './characters.js';
+import { product } from './automaton-product.js';
+import type { State } from './automaton-states.js';
+import { byteClass } from './characters.js';
 import type { Expression } from './expression.js';
-
-/** Too many states to be worth compiling. */
-export class AutomatonTooLarge extends Error {
-  override readonly name = 'AutomatonTooLarge';
-}
-
-const maxStates = 20_000;
-
-type Range = readonly [first: number, last: number];
-
-/** Where a state goes, and with which bytes. */
-interface Edge {
-  readonly ranges: Range[];
-  readonly target: number;
-}
-
-interface State {
-  readonly accepting: boolean;
-  readonly edges: readonly Edge[];
-}
+import { minimal } from './minimal-states.js';
+import { statesOfExpression, statesOfTexts } from './subset-construction.js';
 
 /** Where the rules of an automaton are written. */
 export interface AutomatonRules {
@@ -44,14 +28,43 @@ export class Automaton {
 
   /** The texts of an expression, as JSON writes them between quotes. @throws AutomatonTooLarge */
   static ofExpression(expression: Expression): Automaton {
-    const builder = new Builder();
-    return new Automaton(determine(builder, builder.add(expression)));
+    return new Automaton(minimal(statesOfExpression(expression)));
   }
 
   /** Exactly these texts. @throws AutomatonTooLarge */
   static ofTexts(texts: readonly string[]): Automaton {
-    const builder = new Builder();
-    return new Automaton(determine(builder, builder.addTexts(texts)));
+    return new Automaton(minimal(statesOfTexts(texts)));
+  }
+
+  /** The texts that are in both. @throws AutomatonTooLarge */
+  and(other: Automaton): Automaton {
+    const accepts = (one: boolean, two: boolean) => one && two;
+    return new Automaton(minimal(product([this.states, other.states], { accepts, together: true })));
+  }
+
+  /** The texts that are not in the other. @throws AutomatonTooLarge */
+  without(other: Automaton): Automaton {
+    const accepts = (one: boolean, two: boolean) => one && !two;
+    return new Automaton(minimal(product([this.states, other.states], { accepts, together: false })));
+  }
+
+  /** Whether there is no text. */
+  get isEmpty(): boolean {
+    const [first] = this.states;
+    return !first!.accepting && first!.edges.length === 0;
+  }
+
+  /** Whether every beginning of a text is one of texts without number. */
+  get isEndless(): boolean {
+    // What is left when those are taken away again and again that lead only to such as were taken away.
+    const finite = new Set<number>();
+    for (let size = -1; size !== finite.size; ) {
+      size = finite.size;
+      for (const [state, { edges }] of [...this.states.entries()].reverse()) {
+        if (edges.every(({ target }) => finite.has(target))) finite.add(state);
+      }
+    }
+    return finite.size === 0;
   }
 
   /**
@@ -108,183 +121,4 @@ export class Automaton {
     }
     return { text, last };
   }
-}
-
-/** A part of a nondeterministic automaton: from `start` to `end`. */
-interface Part {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** Thompson's construction (1968). */
-class Builder {
-  readonly edges: (readonly [range: Range, target: number])[][] = [];
-  readonly silent: number[][] = [];
-
-  add(expression: Expression): Part {
-    switch (expression.type) {
-      case 'characters': {
-        const part = { start: this.#state(), end: this.#state() };
-        for (const bytes of characterBytes(expression.characters)) this.#path(part, bytes);
-        return part;
-      }
-      case 'sequence': {
-        const start = this.#state();
-        const end = expression.items.reduce((from, item) => this.#after(from, item), start);
-        return { start, end };
-      }
-      case 'choice': {
-        const part = { start: this.#state(), end: this.#state() };
-        for (const item of expression.items) {
-          const { start, end } = this.add(item);
-          this.silent[part.start]!.push(start);
-          this.silent[end]!.push(part.end);
-        }
-        return part;
-      }
-      case 'repeat': {
-        const { item, min, max } = expression;
-        const start = this.#state();
-        let from = start;
-        for (let count = 0; count < min; count++) from = this.#after(from, item);
-        const end = this.#state();
-        this.silent[from]!.push(end);
-        if (max === Number.POSITIVE_INFINITY) {
-          const loop = this.#state();
-          this.silent[from]!.push(loop);
-          const back = this.#after(loop, item);
-          this.silent[back]!.push(loop, end);
-        }
-        for (let count = min; count < max && max !== Number.POSITIVE_INFINITY; count++) {
-          from = this.#after(from, item);
-          this.silent[from]!.push(end);
-        }
-        return { start, end };
-      }
-      default:
-        return expression satisfies never;
-    }
-  }
-
-  addTexts(texts: readonly string[]): Part {
-    const part = { start: this.#state(), end: this.#state() };
-    const nodes = new Map<string, number>();
-    for (const text of texts) {
-      let from = part.start;
-      let path = '';
-      for (const byte of Buffer.from(text)) {
-        path += String.fromCharCode(byte);
-        let next = nodes.get(path);
-        if (next === undefined) {
-          next = this.#state();
-          nodes.set(path, next);
-          this.edges[from]!.push([[byte, byte], next]);
-        }
-        from = next;
-      }
-      this.silent[from]!.push(part.end);
-    }
-    return part;
-  }
-
-  #after(from: number, item: Expression): number {
-    const { start, end } = this.add(item);
-    this.silent[from]!.push(start);
-    return end;
-  }
-
-  #path({ start, end }: Part, bytes: readonly Range[]): void {
-    let from = start;
-    for (const [index, range] of bytes.entries()) {
-      const next = index === bytes.length - 1 ? end : this.#state();
-      this.edges[from]!.push([range, next]);
-      from = next;
-    }
-  }
-
-  #state(): number {
-    if (this.edges.length === 20 * maxStates) throw new AutomatonTooLarge();
-    this.edges.push([]);
-    this.silent.push([]);
-    return this.edges.length - 1;
-  }
-}
-
-/** The subset construction, and then as few states as there can be. */
-function determine(builder: Builder, { start, end }: Part): State[] {
-  const ids = new Map<string, number>();
-  const sets: (readonly number[])[] = [];
-  const idOf = (set: readonly number[]): number => {
-    const key = set.join();
-    let id = ids.get(key);
-    if (id === undefined) {
-      if (sets.length === maxStates) throw new AutomatonTooLarge();
-      id = sets.push(set) - 1;
-      ids.set(key, id);
-    }
-    return id;
-  };
-  idOf(closureOf(builder, [start]));
-  const states: State[] = [];
-  for (let id = 0; id < sets.length; id++) {
-    const set = sets[id]!;
-    const edges = set.flatMap((member) => builder.edges[member]!);
-    const bounds = [...new Set(edges.flatMap(([[first, last]]) => [first, last + 1]))].sort((a, b) => a - b);
-    const byTarget = new Map<number, Range[]>();
-    for (const [index, first] of bounds.slice(0, -1).entries()) {
-      const last = bounds[index + 1]! - 1;
-      const targets = edges.filter(([[from, to]]) => from <= first && last <= to).map(([, target]) => target);
-      if (targets.length === 0) continue;
-      const target = idOf(closureOf(builder, targets));
-      const ranges = byTarget.get(target) ?? [];
-      const before = ranges.at(-1);
-      if (before && before[1] === first - 1) ranges[ranges.length - 1] = [before[0], last];
-      else ranges.push([first, last]);
-      byTarget.set(target, ranges);
-    }
-    states.push({
-      accepting: set.includes(end),
-      edges: [...byTarget].map(([target, ranges]) => ({ target, ranges })),
-    });
-  }
-  return minimize(states);
-}
-
-function closureOf({ silent }: Builder, members: readonly number[]): number[] {
-  const closure = new Set(members);
-  for (const member of closure) for (const next of silent[member]!) closure.add(next);
-  return [...closure].sort((a, b) => a - b);
-}
-
-/** Moore's refinement (1956): states that cannot be told apart become one. */
-function minimize(states: readonly State[]): State[] {
-  let classes: number[] = states.map(({ accepting }) => (accepting ? 1 : 0));
-  for (let count = new Set(classes).size; ; ) {
-    const ids = new Map<string, number>();
-    const current = classes;
-    classes = states.map(({ edges }, state) => {
-      const parts = edges.map(({ ranges, target }) => `${current[target]}:${ranges.join(';')}`).sort();
-      const key = `${current[state]}|${parts.join('|')}`;
-      if (!ids.has(key)) ids.set(key, ids.size);
-      return ids.get(key)!;
-    });
-    if (ids.size === count) break;
-    count = ids.size;
-  }
-  // State 0 comes first, so its class is the first that is met.
-  const minimal: State[] = [];
-  for (const [state, { accepting, edges }] of states.entries()) {
-    if (classes[state] !== minimal.length) continue;
-    minimal.push({ accepting, edges: mergeEdges(edges, classes) });
-  }
-  return minimal;
-}
-
-function mergeEdges(edges: readonly Edge[], classes: readonly number[]): Edge[] {
-  const byTarget = new Map<number, Range[]>();
-  for (const { target, ranges } of edges) {
-    const merged = byTarget.get(classes[target]!) ?? [];
-    byTarget.set(classes[target]!, [...merged, ...ranges]);
-  }
-  return [...byTarget].map(([target, ranges]) => ({ target, ranges: ranges.sort((a, b) => a[0] - b[0]) }));
 }

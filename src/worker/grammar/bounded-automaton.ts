@@ -1,4 +1,5 @@
-import { type Automaton, AutomatonTooLarge } from './automaton.js';
+import type { Automaton } from './automaton.js';
+import { AutomatonTooLarge } from './automaton-states.js';
 import { SchemaRefusal } from './schema-refusal.js';
 
 /** An automaton of what stands at `path`. @throws SchemaRefusal when it is too large. */

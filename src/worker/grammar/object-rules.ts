@@ -2,9 +2,9 @@ import { literalToEbnf } from './characters.js';
 import { colon, space } from './json-rules.js';
 import { allNames, patternNodes } from './possible.js';
 import { SchemaRefusal } from './schema-refusal.js';
-import type { LeftOut, SchemaWriter } from './schema-writer.js';
+import type { SchemaWriter } from './schema-writer.js';
 import { type ObjectShape, propertyNode, type StringShape } from './shape.js';
-import { writeString } from './string-rules.js';
+import { type LeftOut, writeOtherString } from './string-rules.js';
 
 /** States of one object: which of its properties may come next, and how many there are. */
 const maxStates = 10_000;
@@ -112,14 +112,14 @@ class ObjectRules {
     const sources = this.#shape.clauses.flatMap((clause) => clause.patterns.map(([source]) => source));
     const known = allNames(this.#shape, reader);
     const mentioned = this.#shape.clauses.flatMap(({ properties }) => [...properties.keys()]);
-    const excluded = [...new Set([...known, ...mentioned])];
+    const texts = [...new Set([...known, ...mentioned])];
     const pairs = patterns.flatMap(({ source, node }) => {
       const others = sources.filter((other) => other !== source);
-      return this.#pairs([source], { excluded, excludedPatterns: others }, this.#writer.ruleOf(node));
+      return this.#pairs([source], { texts, patterns: others }, this.#writer.ruleOf(node));
     });
     const additional = reader.additionalNode(this.#shape);
     if (additional === undefined || !this.#writer.isPossible(additional)) return pairs;
-    const left = { excluded, excludedPatterns: sources };
+    const left = { texts, patterns: sources };
     return [...pairs, ...this.#pairs([], left, this.#writer.ruleOf(additional))];
   }
 
@@ -138,7 +138,8 @@ class ObjectRules {
       // Names that are listed are known properties.
       if (shape.kind !== 'string') return [];
       const name = { ...shape, patterns: [...new Set([...shape.patterns, ...patterns])] };
-      return [`${writeString(name, this.#writer.book, left)} ${colon} ${value}`];
+      const other = writeOtherString(name, left, this.#writer.book);
+      return other === undefined ? [] : [`${other} ${colon} ${value}`];
     });
   }
 }

@@ -418,6 +418,7 @@ export class SchemaReader {
   }
 
   #isNever(node: Node, depth: number): boolean {
+    if (this.#reading.has(this.keyOf(node))) return false;
     return this.shapesOf(node).every((shape) => this.#apart(shape, shape, depth));
   }
 

@@ -1,10 +1,6 @@
-import type { StringRule } from '../../engine/grammar.js';
 import type { RuleBook } from './rule-book.js';
 import type { SchemaReader } from './schema-reader.js';
 import type { Node } from './shape.js';
-
-/** Texts that a string must not be. */
-export type LeftOut = Pick<StringRule, 'excluded' | 'excludedPatterns'>;
 
 /** What writes the rules of one schema, as the rules of its objects and arrays see it. */
 export interface SchemaWriter {

@@ -1,12 +1,12 @@
 import { Automaton } from './automaton.js';
 import { bounded } from './bounded-automaton.js';
-import { anyText, type Expression, lengthsOf, repeat, sequence, withLength } from './expression.js';
+import { anyCharacter } from './characters.js';
+import { anyText, type Expression, repeat, sequence, withLength } from './expression.js';
 import { formatExpression } from './formats.js';
 import { quote } from './json-rules.js';
 import { parsePattern } from './pattern.js';
 import type { RuleBook } from './rule-book.js';
 import { SchemaRefusal } from './schema-refusal.js';
-import type { LeftOut } from './schema-writer.js';
 import type { StringShape } from './shape.js';
 
 /** Counting in the grammar costs the compiler a state for each character, so longer runs are counted beside it. */
@@ -14,73 +14,110 @@ const maxCountedInGrammar = 8;
 /** Characters that one state may take without being costly. */
 const maxNarrow = 100;
 
-const nothingLeftOut: LeftOut = { excluded: [], excludedPatterns: [] };
-
 /**
- * A string of this shape in EBNF, of which some texts are left out.
+ * A string of this shape in EBNF.
  * @throws SchemaRefusal when its constraints cannot be held together.
  */
-export function writeString(shape: StringShape, book: RuleBook, left: LeftOut = nothingLeftOut): string {
-  const expression = expressionOf(shape);
-  const { minLength, maxLength } = shape;
-  const isWhole = left.excluded.length === 0 && left.excludedPatterns.length === 0;
-  const isBounded = minLength > 0 || maxLength < Number.POSITIVE_INFINITY;
+export function writeString(shape: StringShape, book: RuleBook): string {
+  const { minLength, maxLength, path } = shape;
+  const expressions = expressionsOf(shape);
+  const [expression] = expressions;
   if (expression === undefined) {
-    if (isWhole && !isBounded) return 'string';
-    return book.countedString({ minLength, maxLength, ...left, endsAnywhere: true });
+    if (!isBounded(shape)) return 'string';
+    return book.countedString({ minLength, maxLength, excluded: [], endsAnywhere: true });
   }
-  if (expression.type === 'choice' && isBounded && isWhole) {
+  if (expressions.length > 1) {
+    const texts = bounded(path, () => textsOf(shape, expressions));
+    if (texts.isEmpty) throw new SchemaRefusal(path, 'no text has its patterns, format and length together');
+    return `${quote} ${book.automaton(texts, quote)}`;
+  }
+  if (expression.type === 'choice' && isBounded(shape)) {
     const fitting = expression.items.filter((item) => withLength(item, minLength, maxLength) !== undefined);
     if (fitting.length === 0) throw tooShort(shape);
-    return book.any(fitting.map((item) => writeExpression(item, { shape, book, left })));
+    return book.any(fitting.map((item) => writeExpression(item, shape, book)));
   }
-  return writeExpression(expression, { shape, book, left });
+  return writeExpression(expression, shape, book);
 }
 
-interface StringRules {
-  readonly shape: StringShape;
-  readonly book: RuleBook;
-  readonly left: LeftOut;
+/** Strings that are left out of others. */
+export interface LeftOut {
+  readonly texts: readonly string[];
+  /** Sources of regular expressions that must find nothing. */
+  readonly patterns: readonly string[];
 }
 
-function writeExpression(expression: Expression, { shape, book, left }: StringRules): string {
+/**
+ * A string of this shape in EBNF, without those that are left out; undefined when none is left.
+ * @throws SchemaRefusal
+ */
+export function writeOtherString(shape: StringShape, left: LeftOut, book: RuleBook): string | undefined {
   const { minLength, maxLength, path } = shape;
-  const isWhole = left.excluded.length === 0 && left.excludedPatterns.length === 0;
+  const expressions = expressionsOf(shape);
+  const excluded = left.texts;
+  if (expressions.length === 0 && left.patterns.length === 0) {
+    return book.countedString({ minLength, maxLength, excluded, endsAnywhere: true });
+  }
+  const texts = bounded(path, () =>
+    left.patterns.reduce(
+      (rest, source) => rest.without(Automaton.ofExpression(parsePattern(source))),
+      textsOf(shape, expressions),
+    ),
+  );
+  // Of texts without number, however one begins, those that are left out can be passed by; it costs the least.
+  if (expressions.length === 0 && !isBounded(shape) && texts.isEndless) {
+    return book.countedString({ minLength, maxLength, excluded, endsAnywhere: false }, texts);
+  }
+  const rest = bounded(path, () =>
+    texts.without(Automaton.ofTexts(excluded.map((text) => JSON.stringify(text).slice(1, -1)))),
+  );
+  return rest.isEmpty ? undefined : `${quote} ${book.automaton(rest, quote)}`;
+}
+
+function writeExpression(expression: Expression, shape: StringShape, book: RuleBook): string {
+  const { minLength, maxLength, path } = shape;
   const run = expression.type === 'repeat' && expression.item.type === 'characters' ? expression : undefined;
-  if (run && !(isWhole && run.max <= maxCountedInGrammar && isNarrow(run.item))) {
+  if (run && !(run.max <= maxCountedInGrammar && isNarrow(run.item))) {
     const limits = { minLength: Math.max(minLength, run.min), maxLength: Math.min(maxLength, run.max) };
     if (limits.minLength > limits.maxLength) throw tooShort(shape);
     const content = automatonOf(repeat(run.item, 0), path);
-    return book.countedString({ ...limits, ...left, endsAnywhere: true }, content);
+    return book.countedString({ ...limits, excluded: [], endsAnywhere: true }, content);
   }
-  const open = isWhole ? openEnded(expression, shape) : undefined;
+  const open = openEnded(expression, shape);
   if (open) {
-    const limits = { minLength, maxLength, ...left };
+    const limits = { minLength, maxLength, excluded: [] };
     return book.countedString({ ...limits, endsAnywhere: false }, automatonOf(open, path));
   }
   const fitting = withLength(expression, minLength, maxLength);
   if (fitting === undefined) throw tooShort(shape);
-  const content = automatonOf(fitting, path);
-  if (isWhole) return `${quote} ${book.automaton(content, quote)}`;
-  const isEndless = lengthsOf(fitting).max === Number.POSITIVE_INFINITY;
-  const matches = (name: string) => shape.patterns.every((source) => new RegExp(source, 'u').test(name));
-  if (!isEndless && left.excluded.some(matches)) {
-    throw new SchemaRefusal(path, 'has a pattern of names that other properties have too');
-  }
-  const any = { minLength: 0, maxLength: Number.POSITIVE_INFINITY };
-  return book.countedString({ ...any, ...left, endsAnywhere: false }, content);
+  return `${quote} ${book.automaton(automatonOf(fitting, path), quote)}`;
 }
 
 /**
  * Where anything may follow what a pattern demands, and the length has bounds: what it demands first, short enough,
  * and then any text, which is counted.
  */
-function openEnded(expression: Expression, { minLength, maxLength }: StringShape): Expression | undefined {
-  if (minLength === 0 && maxLength === Number.POSITIVE_INFINITY) return undefined;
+function openEnded(expression: Expression, shape: StringShape): Expression | undefined {
+  if (!isBounded(shape)) return undefined;
   if (expression.type !== 'sequence' || expression.items.at(-1) !== anyText) return undefined;
   const demanded = expression.items.filter((item) => item !== anyText);
-  const fitting = withLength(sequence(demanded), 0, maxLength);
+  const fitting = withLength(sequence(demanded), 0, shape.maxLength);
   return fitting && sequence([fitting, anyText]);
+}
+
+/** Every text of a shape, exactly. @throws AutomatonTooLarge */
+function textsOf(shape: StringShape, expressions: readonly Expression[]): Automaton {
+  const character: Expression = { type: 'characters', characters: anyCharacter };
+  const all = isBounded(shape)
+    ? [...expressions, repeat(character, shape.minLength, shape.maxLength)]
+    : expressions;
+  const automata = all.map((expression) => Automaton.ofExpression(expression));
+  return automata.length === 0
+    ? Automaton.ofExpression(anyText)
+    : automata.reduce((one, other) => one.and(other));
+}
+
+function isBounded({ minLength, maxLength }: StringShape): boolean {
+  return minLength > 0 || maxLength < Number.POSITIVE_INFINITY;
 }
 
 function isNarrow(item: Expression): boolean {
@@ -96,12 +133,10 @@ function tooShort({ path }: StringShape): SchemaRefusal {
   return new SchemaRefusal(path, 'its pattern or format does not go with its minLength and maxLength');
 }
 
-/** What pattern and format say; undefined for any text. */
-function expressionOf({ patterns, formats, path }: StringShape): Expression | undefined {
-  if (patterns.length + formats.length > 1) {
-    const keyword = formats.length > 0 ? 'format' : 'pattern';
-    throw new SchemaRefusal(`${path}.${keyword}`, 'is not supported together with another pattern or format');
-  }
-  if (formats.length > 0) return formatExpression(formats[0]!);
-  return patterns.length > 0 ? parsePattern(patterns[0]!) : undefined;
+/** What each pattern and format says. */
+function expressionsOf({ patterns, formats }: StringShape): Expression[] {
+  return [
+    ...formats.flatMap((format) => formatExpression(format) ?? []),
+    ...patterns.map((pattern) => parsePattern(pattern)),
+  ];
 }
