@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ClientGone } from './reply.js';
 import { tickle } from './sse.js';
@@ -50,7 +50,8 @@ export class Connections {
   /** Closes the connections on which nothing is asked, those included that have never asked anything. */
   closeIdle(): void {
     for (const [socket, unanswered] of this.#unanswered) {
-      if (unanswered.size === 0) socket.destroySoon();
+      // An injected request has no connection: what stands for its socket cannot be closed.
+      if (unanswered.size === 0 && socket instanceof Socket) socket.destroySoon();
     }
   }
 

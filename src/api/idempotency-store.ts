@@ -24,6 +24,8 @@ export interface IdempotencyStore {
   keep(request: NamedRequest, answer: { status: number; body: string }): Promise<void>;
   /** The first request has no answer that is worth keeping: the next one is the first. */
   release(request: NamedRequest): Promise<void>;
+  /** What there is of an account: its keys, and the bytes of their answers. */
+  held(accountId: string): Promise<{ keys: number; bytes: number }>;
   /** Removes answers that are kept no longer, at most `rows`; returns how many. */
   removeOld(rows: number): Promise<number>;
 }
@@ -94,6 +96,16 @@ export class PostgresIdempotencyStore implements IdempotencyStore {
         WHERE account_id = $1 AND key = $2 AND request = $3 AND api_id = $4 AND status IS NULL`,
       values: [accountId, key, request, apiId],
     });
+  }
+
+  async held(accountId: string): Promise<{ keys: number; bytes: number }> {
+    const [held] = await this.#database.query<{ keys: number; bytes: number }>({
+      name: 'count-idempotent-answers',
+      text: `SELECT count(*)::float8 AS keys, coalesce(sum(octet_length(body)), 0)::float8 AS bytes
+        FROM idempotent_answers WHERE account_id = $1`,
+      values: [accountId],
+    });
+    return held!;
   }
 
   async removeOld(rows: number): Promise<number> {

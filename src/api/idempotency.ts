@@ -13,6 +13,16 @@ const saneKey = /^[\x21-\x7e]{1,255}$/;
 /** Longer answers are not kept. */
 const maxBodyCharacters = 8 << 20;
 
+/** What an account may have kept at once, and how often that is counted: in between it may grow beyond. */
+const usualBounds = { keys: 100_000, bytes: 2 ** 30 };
+const countMs = 10_000;
+/** A place is free again when an answer is a day old. */
+const fullRetrySeconds = 600;
+const maxCounted = 10_000;
+
+const tooManyKeys =
+  'Request was rejected due to rate limiting. Details: too many Idempotency-Keys were sent within 24 hours.';
+
 /** How often a repeat looks whether the first answer is there. */
 const pollMs = { first: 50, most: 500 };
 /** Beyond the longest that a request takes, its answer is not expected any more. */
@@ -30,17 +40,22 @@ export class Idempotency {
   readonly #requestTimeoutMs: number;
   readonly #logger: Logger;
   readonly #sweeping: NodeJS.Timeout;
+  readonly #bounds: { readonly keys: number; readonly bytes: number };
+  /** Whether accounts have no place left, by what was counted last; the oldest count first. */
+  readonly #full = new Map<string, { readonly countedAt: number; readonly isFull: Promise<boolean> }>();
 
   constructor(options: {
     store: IdempotencyStore;
     apiId: string;
     requestTimeoutMs: number;
     logger: Logger;
+    bounds?: { keys: number; bytes: number };
   }) {
     this.#store = options.store;
     this.#apiId = options.apiId;
     this.#requestTimeoutMs = options.requestTimeoutMs;
     this.#logger = options.logger;
+    this.#bounds = options.bounds ?? usualBounds;
     this.#sweeping = setInterval(() => void this.#sweep(), sweepMs).unref();
   }
 
@@ -53,7 +68,7 @@ export class Idempotency {
    * @param make Makes the answer, where there is none.
    * @returns The answer, or the text of the first one.
    * @throws ServiceError idempotencyConflict when the key was sent with another request, invalidParameter when it is
-   *   no key, deadlineExceeded when the first request takes too long; what `make` throws.
+   *   no key, rpdLimit when its account has too many of them, deadlineExceeded when the first request takes too long; what `make` throws.
    */
   async answer<T extends object>(
     { request, response, asked }: { request: FastifyRequest; response: FastifyReply; asked: object },
@@ -74,9 +89,32 @@ export class Idempotency {
     const named = { accountId: request.caller.accountId, key, request: hash, apiId: this.#apiId };
     const claim = await this.#claim(named, request.disconnected);
     if (claim.state === 'other') throw new ServiceError('idempotencyConflict');
-    if (claim.state === 'first') return this.#make(named, make);
+    if (claim.state === 'first') {
+      await this.#refuseWhenFull(named);
+      return this.#make(named, make);
+    }
     response.code(claim.status).header(replayedHeader, 'true').type('application/json; charset=utf-8');
     return claim.body;
+  }
+
+  async #refuseWhenFull(named: NamedRequest): Promise<void> {
+    const isFull = await this.#isFull(named.accountId).catch(() => false);
+    if (!isFull) return;
+    await this.#finish(named, undefined);
+    throw new ServiceError('rpdLimit', tooManyKeys, { retryAfterSeconds: fullRetrySeconds });
+  }
+
+  #isFull(accountId: string): Promise<boolean> {
+    const now = performance.now();
+    const last = this.#full.get(accountId);
+    if (last !== undefined && now - last.countedAt < countMs) return last.isFull;
+    const isFull = this.#store
+      .held(accountId)
+      .then(({ keys, bytes }) => keys > this.#bounds.keys || bytes > this.#bounds.bytes);
+    this.#full.delete(accountId);
+    this.#full.set(accountId, { countedAt: now, isFull });
+    if (this.#full.size > maxCounted) this.#full.delete(this.#full.keys().next().value!);
+    return isFull;
   }
 
   async #claim(named: NamedRequest, signal: AbortSignal): Promise<Exclude<Claim, { state: 'running' }>> {

@@ -12,7 +12,7 @@ import { PresenceBoard } from '../platform/presence.js';
 import { WebhookSender } from '../platform/webhooks/webhook-sender.js';
 import { toApiDatabase } from './api-database.js';
 import { type AppOptions, buildApp } from './app.js';
-import { keepUsageFor } from './usage-retention.js';
+import { keepFor } from './retention.js';
 import { warmUp } from './warm-up.js';
 
 /** Longer than a new connection may take. */
@@ -68,7 +68,7 @@ export async function startApi(options: ApiOptions): Promise<RunningApi> {
     opened.push(() => presence.leave());
     const sender = await WebhookSender.start({ database, backplane, logger, version: packageVersion() });
     opened.push(() => sender.close());
-    opened.push(keepUsageFor({ database, days: config.usageRetentionDays, logger }));
+    opened.push(keepFor(config.retentionDays, { database, logger }));
     const app = await buildApp({
       apiId: id,
       config,

@@ -93,6 +93,7 @@ const limitFields = {
 
 export const accountLimitsSchema = z
   .object({
+    id: z.string().meta({ description: 'The id of the account, and then, after a slash, the model.' }),
     account: z.string().meta({ description: "The account's name." }),
     model: z.string().nullable().meta({ description: 'Null: models without limits of their own.' }),
     rpm: limit,
@@ -113,6 +114,17 @@ export const limitChangeSchema = z
   })
   .meta({ id: 'LimitChange', description: 'What is left out stays as it is.' });
 export type LimitChange = z.infer<typeof limitChangeSchema>;
+
+/** A place in the list of limits, and how much of it to show. */
+export const limitsPageSchema = z.object({
+  limit: pageSchema.shape.limit,
+  after: z
+    .string()
+    .max(300)
+    .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\/[^\p{Cc}]+)?$/u, 'must be an id')
+    .optional()
+    .meta({ description: 'Only those behind the one of this id.' }),
+});
 
 export const limitNames = ['rpm', 'rpd', 'tpm', 'tpd', 'ipm', 'ipd'] as const;
 

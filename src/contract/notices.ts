@@ -42,6 +42,16 @@ export const pageSchema = z.object({
 });
 export type Page = z.infer<typeof pageSchema>;
 
+/** A place in a list that begins with the oldest, and how much of it to show. */
+export const onwardSchema = z.object({
+  limit: pageSchema.shape.limit,
+  after: z
+    .uuid('must be an id')
+    .optional()
+    .meta({ description: 'Only those newer than the one of this id.' }),
+});
+export type Onward = z.infer<typeof onwardSchema>;
+
 /** The body of a webhook. */
 export const webhookEventSchema = z
   .object({

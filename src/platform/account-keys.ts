@@ -5,32 +5,43 @@ import { requireAccount } from './accounts.js';
 import { type Change, type ChangeContext, makeChange } from './change.js';
 import { createKey, type KeySummary, revokeKey } from './keys.js';
 
+interface NewKey {
+  readonly account: string;
+  readonly name: string;
+  readonly expiresAt?: Date;
+  /** Makes the account too where there is none of this name. */
+  readonly withAccount?: boolean;
+}
+
 /**
- * Makes a key for an account, and the account too where that is wanted and there is none of this name.
+ * Makes a key for an account.
  * @returns The secret with what is known of it; it cannot be shown again.
  * @throws ServiceError routeNotFound when there is no such account.
  */
 export async function issueKey(
-  options: { account: string; name: string; expiresAt?: Date; withAccount?: boolean },
+  options: NewKey,
   context: ChangeContext,
 ): Promise<KeySummary & { secret: string }> {
-  return makeChange(context, async (change) => {
-    const known = await requireAccount(change.client, options.account).catch((error) => {
-      if (!options.withAccount) throw error;
-    });
-    const accountName = known?.name ?? newAccountSchema.parse({ name: options.account }).name;
-    const { secret, ...key } = await createKey({
-      database: change,
-      accountName,
-      keyName: options.name,
-      expiresAt: options.expiresAt,
-    });
-    if (known === undefined) await auditNewAccount(change, accountName);
-    await change.audit({ action: 'key.create', target: key.id, after: toKey(key) });
-    // Whoever tried it before was told that there is no such key.
-    change.tell(keysChannel);
-    return { ...key, secret };
+  return makeChange(context, (change) => addKey(options, change));
+}
+
+/** As {@link issueKey}, within a change. */
+export async function addKey(options: NewKey, change: Change): Promise<KeySummary & { secret: string }> {
+  const known = await requireAccount(change.client, options.account).catch((error) => {
+    if (!options.withAccount) throw error;
   });
+  const accountName = known?.name ?? newAccountSchema.parse({ name: options.account }).name;
+  const { secret, ...key } = await createKey({
+    database: change,
+    accountName,
+    keyName: options.name,
+    expiresAt: options.expiresAt,
+  });
+  if (known === undefined) await auditNewAccount(change, accountName);
+  await change.audit({ action: 'key.create', target: key.id, after: toKey(key) });
+  // Whoever tried it before was told that there is no such key.
+  change.tell(keysChannel);
+  return { ...key, secret };
 }
 
 /**

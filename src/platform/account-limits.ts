@@ -6,18 +6,28 @@ import { type ChangeContext, makeChange } from './change.js';
 import type { Database } from './database/database.js';
 import type { LimitOverride } from './database/generated/client.js';
 
-/** The limits that differ from those of the catalogue: of one account, or of all. */
+const uuidLength = 36;
+
+/** The limits that differ from those of the catalogue, by accounts from the oldest on: all, or a part of them. */
 export async function listLimits(
   { client }: Pick<Database, 'client'>,
-  { account }: { account?: string },
+  { account, limit, after }: { account?: string; limit?: number; after?: string } = {},
 ): Promise<AccountLimits[]> {
   const accountId = account === undefined ? undefined : (await requireAccount(client, account)).id;
   const rows = await client.limitOverride.findMany({
-    where: { accountId },
+    where: { accountId, ...(after !== undefined && { OR: behind(after) }) },
     include: { account: { select: { name: true } } },
-    orderBy: [{ account: { name: 'asc' } }, { model: 'asc' }],
+    orderBy: [{ accountId: 'asc' }, { model: 'asc' }],
+    take: limit,
   });
   return rows.map((row) => toLimits(row, row.account.name));
+}
+
+/** @param id As {@link toLimits} writes it. */
+function behind(id: string) {
+  const accountId = id.slice(0, uuidLength);
+  const model = id.slice(uuidLength + 1);
+  return [{ accountId: { gt: accountId } }, { accountId, model: { gt: model } }];
 }
 
 /**
@@ -58,6 +68,7 @@ export async function changeLimits(
 }
 
 function toLimits(row: LimitOverride, account: string): AccountLimits {
-  const { model, rpm, rpd, tpm, tpd, ipm, ipd } = row;
-  return { account, model: model === '' ? null : model, rpm, rpd, tpm, tpd, ipm, ipd };
+  const { accountId, model, rpm, rpd, tpm, tpd, ipm, ipd } = row;
+  const id = model === '' ? accountId : `${accountId}/${model}`;
+  return { id, account, model: model === '' ? null : model, rpm, rpd, tpm, tpd, ipm, ipd };
 }

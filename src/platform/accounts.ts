@@ -1,15 +1,23 @@
 import { type Account, type AccountChange, accountNameSchema, type NewAccount } from '../contract/admin.js';
 import { ServiceError } from '../contract/errors.js';
 import { keysChannel } from '../contract/names.js';
+import type { Onward } from '../contract/notices.js';
 import { type ChangeContext, makeChange } from './change.js';
 import type { Database } from './database/database.js';
 import type { Account as Row } from './database/generated/client.js';
 
 type HasAccounts = Pick<Database['client'], 'account'>;
 
-/** Every account, the oldest first. */
-export async function listAccounts({ client }: { client: HasAccounts }): Promise<Account[]> {
-  const rows = await client.account.findMany({ orderBy: { createdAt: 'asc' } });
+/** The accounts, the oldest first: all, or a part of them. */
+export async function listAccounts(
+  { client }: { client: HasAccounts },
+  { limit, after }: Partial<Onward> = {},
+): Promise<Account[]> {
+  const rows = await client.account.findMany({
+    where: { id: { gt: after } },
+    orderBy: { id: 'asc' },
+    take: limit,
+  });
   return rows.map(toAccount);
 }
 

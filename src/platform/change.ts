@@ -9,7 +9,7 @@ import type { Logger } from './logger.js';
 export interface ChangeContext {
   readonly database: Pick<Database, 'client'>;
   readonly backplane: Pick<Backplane, 'channel' | 'tasks'>;
-  /** As the audit log names them: `cli:<user>`, `admin:<address>`. */
+  /** As the audit log names them: `cli:<user>`, `admin:<address>`, `system`. */
   readonly actor: string;
   readonly logger: Logger;
 }
@@ -65,17 +65,28 @@ export class Change {
 /** Changes take turns, so that each finds what the one before it left: the letters `hrch`. */
 const advisoryLockKey = 0x68_72_63_68;
 
-/** The one way in which operators change anything. What `work` throws undoes all of it. */
-export async function makeChange<T>(
-  context: ChangeContext,
+/**
+ * The one way in which anything is changed. What `work` throws undoes all of it. Tells nobody: for a service that does
+ * not run yet; else use {@link makeChange}.
+ */
+export async function storeChange<T>(
+  { database, actor }: Pick<ChangeContext, 'database' | 'actor'>,
   work: (change: Change) => Promise<T>,
-): Promise<T> {
-  const { database, backplane, actor, logger } = context;
-  const { result, change } = await database.client.$transaction(async (client) => {
+): Promise<{ result: T; change: Change }> {
+  return database.client.$transaction(async (client) => {
     await client.$executeRaw`SELECT pg_advisory_xact_lock(${advisoryLockKey}::bigint)`;
     const change = new Change(client, actor);
     return { result: await work(change), change };
   });
+}
+
+/** Makes a change while the service runs: processes hear of it, and webhooks are sent. */
+export async function makeChange<T>(
+  context: ChangeContext,
+  work: (change: Change) => Promise<T>,
+): Promise<T> {
+  const { backplane, logger } = context;
+  const { result, change } = await storeChange(context, work);
   // Processes that are not told look by themselves a little later, and deliveries that wait are found by a sweep.
   const told = await Promise.allSettled([
     ...[...change.channels].map((channel) => backplane.channel.publish(channel, 'changed')),

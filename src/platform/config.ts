@@ -64,6 +64,8 @@ const environmentSchema = z.object({
   HEADRACE_MAX_SEQUENCES: integer(1, 1024, 32),
   HEADRACE_LOCK_SECONDS: integer(2, 3_600, 10),
   HEADRACE_USAGE_RETENTION_DAYS: integer(1, 36_500, 90),
+  HEADRACE_NOTICE_RETENTION_DAYS: integer(1, 36_500, 365),
+  HEADRACE_AUDIT_RETENTION_DAYS: integer(1, 36_500, 730),
   HEADRACE_TRUST_PROXY: networks,
   HEADRACE_ADMIN_TOKEN: env(
     z
@@ -98,8 +100,8 @@ export interface Config {
   readonly maxSequences: number;
   /** A job whose worker is silent for this long is given to another. */
   readonly lockMs: number;
-  /** For how long each request stays in the ledger; the sums by hour stay. */
-  readonly usageRetentionDays: number;
+  /** For how long each request stays in the ledger, each notice (with its deliveries) and each entry of the audit log. */
+  readonly retentionDays: { readonly usage: number; readonly notices: number; readonly audit: number };
   /** The addresses of proxies whose X-Forwarded-For is believed; undefined means that there are none. */
   readonly trustProxy: string[] | undefined;
   /** Whoever has it may use the administration over HTTP; undefined means that there is none. */
@@ -144,7 +146,11 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     requestTimeoutMs: values.HEADRACE_REQUEST_TIMEOUT_SECONDS * 1000,
     maxQueueDepth: values.HEADRACE_MAX_QUEUE_DEPTH,
     maxSequences: values.HEADRACE_MAX_SEQUENCES,
-    usageRetentionDays: values.HEADRACE_USAGE_RETENTION_DAYS,
+    retentionDays: {
+      usage: values.HEADRACE_USAGE_RETENTION_DAYS,
+      notices: values.HEADRACE_NOTICE_RETENTION_DAYS,
+      audit: values.HEADRACE_AUDIT_RETENTION_DAYS,
+    },
     lockMs: values.HEADRACE_LOCK_SECONDS * 1000,
     trustProxy: values.HEADRACE_TRUST_PROXY,
     adminToken: values.HEADRACE_ADMIN_TOKEN,

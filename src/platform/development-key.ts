@@ -1,7 +1,9 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { addKey } from './account-keys.js';
+import { storeChange } from './change.js';
 import type { Database } from './database/database.js';
-import { createKey, hashKey } from './keys.js';
+import { hashKey } from './keys.js';
 
 /** Whom the key of a first start belongs to. */
 export const developmentAccount = 'development';
@@ -23,10 +25,11 @@ export async function ensureDevelopmentKey(options: {
   const path = developmentKeyPath(dataDir);
   const known = (await readFile(path, 'utf8').catch(() => '')).trim();
   if (known !== '' && (await works(database, known))) return { path, created: false };
-  const { secret } = await createKey({ database, accountName: developmentAccount, keyName: 'first start' });
+  const key = { account: developmentAccount, name: 'first start', withAccount: true };
+  const { result } = await storeChange({ database, actor: 'system' }, (change) => addKey(key, change));
   await mkdir(dataDir, { recursive: true });
   const aside = `${path}.${process.pid}`;
-  await writeFile(aside, `${secret}\n`, { mode: 0o600 });
+  await writeFile(aside, `${result.secret}\n`, { mode: 0o600 });
   await rename(aside, path);
   return { path, created: true };
 }

@@ -1,4 +1,6 @@
 import { createHash, randomInt } from 'node:crypto';
+import { z } from 'zod';
+import type { Onward } from '../contract/notices.js';
 import type { Database } from './database/database.js';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -55,9 +57,18 @@ export async function createKey(options: {
   return { ...flatten(key), secret };
 }
 
-/** Every key, revoked ones included, oldest first. */
-export async function listKeys(database: HasClient): Promise<KeySummary[]> {
-  const keys = await database.client.apiKey.findMany({ select: summary, orderBy: { createdAt: 'asc' } });
+/** Keys, revoked ones included, the oldest first: all, or those of one account, or a part of them. */
+export async function listKeys(
+  database: HasClient,
+  options: { accountId?: string } & Partial<Onward> = {},
+): Promise<KeySummary[]> {
+  const { accountId, limit, after } = options;
+  const keys = await database.client.apiKey.findMany({
+    where: { accountId, id: { gt: after } },
+    select: summary,
+    orderBy: { id: 'asc' },
+    take: limit,
+  });
   return keys.map(flatten);
 }
 
@@ -67,12 +78,18 @@ export async function listKeys(database: HasClient): Promise<KeySummary[]> {
  * @returns The key, or undefined when none, or more than one, answers to this.
  */
 export async function revokeKey(database: HasClient, idOrPrefix: string): Promise<KeySummary | undefined> {
-  const matching = (await listKeys(database)).filter(
-    ({ id, prefix }) => id === idOrPrefix || prefix === idOrPrefix,
-  );
+  const isId = z.uuid().safeParse(idOrPrefix).success;
+  // What is in no prefix is not asked for: Postgres takes no U+0000.
+  const isPrefix = /^[\w-]+$/.test(idOrPrefix);
+  const answering = [...(isId ? [{ id: idOrPrefix }] : []), ...(isPrefix ? [{ prefix: idOrPrefix }] : [])];
+  const matching = await database.client.apiKey.findMany({
+    where: { OR: answering },
+    select: summary,
+    take: 2,
+  });
   const [key, another] = matching;
   if (!key || another) return undefined;
-  if (key.revokedAt) return key;
+  if (key.revokedAt) return flatten(key);
   const revoked = await database.client.apiKey.update({
     where: { id: key.id },
     data: { revokedAt: new Date() },

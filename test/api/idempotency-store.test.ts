@@ -51,6 +51,15 @@ it('the key of one account says nothing to another', async () => {
   expect(await claim({ accountId: randomUUID() })).toEqual({ state: 'first' });
 });
 
+it('what an account has is counted, and nothing of another', async () => {
+  expect(await store.held(named.accountId)).toEqual({ keys: 0, bytes: 0 });
+  await claim();
+  await claim({ key: 'another' });
+  await claim({ accountId: randomUUID() });
+  await store.keep(named, { status: 200, body: 'ä' });
+  expect(await store.held(named.accountId)).toEqual({ keys: 2, bytes: 2 });
+});
+
 it('another request under the key is told apart', async () => {
   await claim();
   expect(await claim({ request: 'another' })).toEqual({ state: 'other' });

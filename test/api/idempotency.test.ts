@@ -89,6 +89,33 @@ describe('a request that comes again under its key', () => {
   });
 });
 
+describe('an account that has very many answers kept', () => {
+  it.each([
+    ['keys', { keys: 100_001, bytes: 0 }],
+    ['bytes', { keys: 2, bytes: 2 ** 30 + 1 }],
+  ])('gets those, and for no more of them by their %s a place', async (_, held) => {
+    const first = named();
+    await answerOne();
+    const { body } = await first;
+    await service.close();
+    const { database } = service;
+    service = await startTestService({ database });
+    database.idempotency.held = async () => held;
+
+    expect((await named()).body).toBe(body);
+    const refused = await named({}, { 'idempotency-key': 'order-2' });
+    expect([refused.statusCode, refused.json().code]).toEqual([429, 50608]);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60);
+
+    await service.close();
+    service = await startTestService({ database });
+    database.idempotency.held = async () => ({ keys: 1, bytes: 0 });
+    const later = named({}, { 'idempotency-key': 'order-2' });
+    await answerOne();
+    expect((await later).statusCode).toBe(200);
+  });
+});
+
 it('a stream takes no notice of a key', async () => {
   for (let i = 0; i < 2; i++) {
     const stream = named({ stream: true });

@@ -46,7 +46,17 @@ describe('the commands of operators', () => {
     await headrace('limits', 'set', 'team', '--rpm', '5', '--tpd', 'none');
     await headrace('limits', 'set', 'team', '--rpm', 'usual');
     expect(await json('limits', 'list')).toEqual([
-      { account: 'team', model: null, rpm: null, rpd: null, tpm: null, tpd: -1, ipm: null, ipd: null },
+      {
+        id: expect.any(String),
+        account: 'team',
+        model: null,
+        rpm: null,
+        rpd: null,
+        tpm: null,
+        tpd: -1,
+        ipm: null,
+        ipd: null,
+      },
     ]);
     expect((await headrace('limits', 'list')).output).toMatch(/team +\(others\) +usual +usual +usual +none/);
   });

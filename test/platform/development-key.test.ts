@@ -36,6 +36,16 @@ test('the first start writes a key of the account development for its owner alon
   expect(await readdir(folder.path)).toEqual(['dev-key']);
 });
 
+test('the audit log says who made it, and nothing of the key itself', async () => {
+  await ensure();
+  const entries = await database.client.auditEntry.findMany({ orderBy: { id: 'asc' } });
+  expect(entries).toMatchObject([
+    { actor: 'system', action: 'account.create', after: { name: 'development' } },
+    { actor: 'system', action: 'key.create', after: { account: 'development', name: 'first start' } },
+  ]);
+  expect(JSON.stringify(entries)).not.toContain(await read());
+});
+
 test('a later start keeps a key that works', async () => {
   await ensure();
   const first = await read();

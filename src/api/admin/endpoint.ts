@@ -29,7 +29,10 @@ const nothing = z.object({});
 /** A schema of the contract that has a name of its own in the description. */
 export type NamedSchema = z.ZodType;
 
-/** Describes and implements one endpoint. `one` and `many` are the schema of what it answers with. */
+/**
+ * Describes and implements one endpoint. `one`, `many` and `page` are the schema of what it answers with. One that
+ * answers with a page is given a `limit` that is one more than is shown, to tell whether there are more.
+ */
 export function endpoint<
   Body extends z.ZodType = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
@@ -41,11 +44,11 @@ export function endpoint<
   description?: string;
   body?: Body;
   query?: Query;
-  answers: { one: NamedSchema } | { many: NamedSchema };
+  answers: { one: NamedSchema } | { many: NamedSchema } | { page: NamedSchema };
   run: (call: Call<Body, Query>) => Promise<unknown>;
 }): Endpoint {
   const { method, path, body, query, answers, run, ...words } = options;
-  const schema = 'one' in answers ? refer(answers.one) : listOf(refer(answers.many));
+  const schema = schemaOf(answers);
   const kinds: ErrorKind[] = ['unauthorized', 'routeNotFound', 'rpmLimit', 'internal', 'overloaded'];
   if (body !== undefined || query !== undefined || path.includes('{id}')) kinds.unshift('invalidParameter');
   if (body !== undefined) kinds.push('bodyTooLarge', 'unsupportedMediaType');
@@ -66,13 +69,21 @@ export function endpoint<
       },
     },
     answer: async (request, id, context) => {
+      const asked = validate(query ?? nothing, request.query, 'query') as z.output<Query>;
+      const limit = 'page' in answers ? (asked as { limit: number }).limit : undefined;
       const result = await run({
         id,
         body: validate(body ?? nothing, body === undefined ? {} : request.body) as z.output<Body>,
-        query: validate(query ?? nothing, request.query, 'query') as z.output<Query>,
+        query: limit === undefined ? asked : { ...asked, limit: limit + 1 },
         context,
       });
-      return 'one' in answers ? result : { object: 'list', data: result };
+      if ('one' in answers) return result;
+      const rows = result as unknown[];
+      return {
+        object: 'list',
+        data: rows.slice(0, limit),
+        has_more: limit !== undefined && rows.length > limit,
+      };
     },
   };
 }
@@ -106,11 +117,20 @@ function refer(schema: NamedSchema): JsonSchema {
   return { $ref: `#/components/schemas/${schema.meta()?.id}` };
 }
 
+function schemaOf(answers: { one: NamedSchema } | { many: NamedSchema } | { page: NamedSchema }): JsonSchema {
+  if ('one' in answers) return refer(answers.one);
+  return listOf(refer('many' in answers ? answers.many : answers.page));
+}
+
 function listOf(items: JsonSchema): JsonSchema {
   return {
     type: 'object',
-    properties: { object: { const: 'list' }, data: { type: 'array', items } },
-    required: ['object', 'data'],
+    properties: {
+      object: { const: 'list' },
+      data: { type: 'array', items },
+      has_more: { type: 'boolean', description: 'Whether there are more: ask from the last one on.' },
+    },
+    required: ['object', 'data', 'has_more'],
   };
 }
 

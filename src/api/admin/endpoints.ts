@@ -10,6 +10,7 @@ import {
   deliverySchema,
   keySchema,
   limitChangeSchema,
+  limitsPageSchema,
   modelChangeSchema,
   modelStatusSchema,
   newAccountSchema,
@@ -18,7 +19,7 @@ import {
   newWebhookSchema,
   webhookSchema,
 } from '../../contract/admin.js';
-import { noticeSchema, pageSchema } from '../../contract/notices.js';
+import { noticeSchema, onwardSchema, pageSchema } from '../../contract/notices.js';
 import { usageQuerySchema, usageSumSchema } from '../../contract/usage.js';
 import type { Catalogue } from '../../models/catalogue.js';
 import { endKey, issueKey, toKey } from '../../platform/account-keys.js';
@@ -55,9 +56,9 @@ export const adminSchemas = Object.fromEntries(
   ].map((schema) => [String(schema.meta()?.id), schema]),
 ) as Readonly<Record<string, z.ZodType>>;
 
-const ofAccount = z.object({
+const ofAccount = {
   account: z.string().max(100).optional().meta({ description: 'The id or the name of an account.' }),
-});
+};
 
 /** Everything that operators can do over HTTP. */
 export function adminEndpoints(services: AdminServices): Endpoint[] {
@@ -74,7 +75,7 @@ export function adminEndpoints(services: AdminServices): Endpoint[] {
       operationId: 'readAuditLog',
       summary: 'Who changed what, the newest first',
       query: auditQuerySchema,
-      answers: { many: auditEntrySchema },
+      answers: { page: auditEntrySchema },
       run: ({ query }) => readAuditLog(services.database, query),
     }),
   ];
@@ -87,8 +88,9 @@ function accountEndpoints({ database }: AdminServices): Endpoint[] {
       path: '/admin/v1/accounts',
       operationId: 'listAccounts',
       summary: 'List the accounts',
-      answers: { many: accountSchema },
-      run: () => listAccounts(database),
+      query: onwardSchema,
+      answers: { page: accountSchema },
+      run: ({ query }) => listAccounts(database, query),
     }),
     endpoint({
       method: 'post',
@@ -121,12 +123,12 @@ function accountEndpoints({ database }: AdminServices): Endpoint[] {
       path: '/admin/v1/keys',
       operationId: 'listKeys',
       summary: 'List the keys, without their secrets',
-      query: ofAccount,
-      answers: { many: keySchema },
-      run: async ({ query }) => {
-        const name = query.account && (await requireAccount(database.client, query.account)).name;
-        const keys = await listKeys(database);
-        return keys.filter(({ accountName }) => name === undefined || accountName === name).map(toKey);
+      query: onwardSchema.extend(ofAccount),
+      answers: { page: keySchema },
+      run: async ({ query: { account, ...page } }) => {
+        const accountId =
+          account === undefined ? undefined : (await requireAccount(database.client, account)).id;
+        return (await listKeys(database, { accountId, ...page })).map(toKey);
       },
     }),
     endpoint({
@@ -159,8 +161,8 @@ function limitEndpoints({ database, catalogue }: AdminServices): Endpoint[] {
       path: '/admin/v1/limits',
       operationId: 'listLimits',
       summary: 'List the limits that differ from those of the catalogue',
-      query: ofAccount,
-      answers: { many: accountLimitsSchema },
+      query: limitsPageSchema.extend(ofAccount),
+      answers: { page: accountLimitsSchema },
       run: ({ query }) => listLimits(database, query),
     }),
     endpoint({
@@ -235,7 +237,7 @@ function noticeEndpoints({ database }: AdminServices): Endpoint[] {
       operationId: 'listAllNotices',
       summary: 'List the notices, whomever they are for, the newest first',
       query: pageSchema,
-      answers: { many: noticeSchema },
+      answers: { page: noticeSchema },
       run: async ({ query }) => (await new PrismaNotices(database.client).listAll(query)).data,
     }),
     endpoint({
@@ -288,7 +290,7 @@ function webhookEndpoints({ database }: AdminServices): Endpoint[] {
       operationId: 'listDeliveries',
       summary: 'What was sent to a webhook and how that went, the newest first',
       query: pageSchema,
-      answers: { many: deliverySchema },
+      answers: { page: deliverySchema },
       run: ({ id, query }) => listDeliveries(database, id, query),
     }),
   ];

@@ -198,6 +198,81 @@ describe('the administration', () => {
   });
 });
 
+describe('a list', () => {
+  const names = ['page-a', 'page-b', 'page-c', 'page-d', 'page-e'];
+  /** Everything that pages of two show, each asked for from where the one before it ended. */
+  const pages = async (path: string, cursor: 'after' | 'before') => {
+    const seen: Record<string, string>[] = [];
+    for (let from = ''; ; ) {
+      const { status, body } = await service.ask('GET', `${path}limit=2${from}`);
+      expect(status).toBe(200);
+      expect(body.data.length).toBeLessThanOrEqual(2);
+      seen.push(...body.data);
+      if (!body.has_more) return seen;
+      from = `&${cursor}=${encodeURIComponent(body.data.at(-1).id)}`;
+    }
+  };
+  beforeAll(async () => {
+    for (const name of names) {
+      await service.user(name);
+      for (const limits of [{ rpd: 5 }, { rpm: 1, model: 'owner/seeing-chat' }]) {
+        await service.ask('PATCH', '/limits', { account: name, ...limits });
+      }
+    }
+    const { body } = await service.ask('POST', '/webhooks', { url: 'https://example.org/pages' });
+    webhook = body.id;
+    for (const title of names) await service.ask('POST', '/notices', { title, text: 'x', account: 'page-a' });
+  });
+  let webhook: string;
+
+  it.each([
+    ['accounts', 'name'],
+    ['keys', 'account'],
+  ])('of %s comes in pages, the oldest first', async (path, field) => {
+    const seen = (await pages(`/${path}?`, 'after')).map((row) => row[field]!);
+    expect(seen.filter((name) => names.includes(name))).toEqual(names);
+  });
+
+  it('of the keys of one account has no others on any page', async () => {
+    for (let i = 0; i < 4; i++) await service.ask('POST', '/keys', { account: 'page-b' });
+    const seen = await pages('/keys?account=page-b&', 'after');
+    expect(seen.map(({ account }) => account)).toEqual(Array(5).fill('page-b'));
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(5);
+  });
+
+  it('of limits comes in pages, in which an account may go on', async () => {
+    const seen = (await pages('/limits?', 'after')).filter(({ account }) => names.includes(account!));
+    expect(seen.map(({ account, model }) => [account, model])).toEqual(
+      names.flatMap((name) => [
+        [name, null],
+        [name, 'owner/seeing-chat'],
+      ]),
+    );
+  });
+
+  it('of notices, of deliveries and of the audit log comes in pages, the newest first', async () => {
+    const newest = names.toReversed();
+    const titles = (rows: Record<string, string>[]) => rows.map(({ title }) => title!);
+    expect(titles(await pages(`/webhooks/${webhook}/deliveries?`, 'before'))).toEqual(newest);
+    expect(titles(await pages('/notices?', 'before')).slice(0, 5)).toEqual(newest);
+    const ids = (await pages('/audit?', 'before')).map(({ id }) => id!);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.toSorted().toReversed()).toEqual(ids);
+  });
+
+  it.each(['models', 'webhooks', 'usage?account=page-a'])('of %s is whole', async (path) => {
+    expect((await service.ask('GET', `/${path}`)).body).toMatchObject({ object: 'list', has_more: false });
+  });
+
+  it.each(['accounts', 'keys', 'limits'])('of %s begins behind an id and nothing else', async (path) => {
+    for (const after of ["'--", 'page-a', '']) {
+      const { status, body } = await service.ask('GET', `/${path}?after=${encodeURIComponent(after)}`);
+      expect([status, body.message]).toEqual([400, 'after: must be an id']);
+    }
+    expect((await service.ask('GET', `/${path}?account=`)).status).toBe(path === 'accounts' ? 200 : 404);
+  });
+});
+
 describe('the audit log', () => {
   it.each([
     ['POST', '/accounts', { name: 'audited' }, 'account.create'],

@@ -120,6 +120,7 @@ export class FakeDatabase implements ApiDatabase {
     keep: async ({ accountId: account, key, request }, answer) =>
       void this.#answers.set(`${account} ${key}`, { request, answer }),
     release: async ({ accountId: account, key }) => void this.#answers.delete(`${account} ${key}`),
+    held: async () => ({ keys: this.#answers.size, bytes: 0 }),
     removeOld: async () => 0,
   };
 
@@ -164,12 +165,13 @@ export interface TestService {
 type Overrides = Partial<Pick<AppOptions, 'timing' | 'presence' | 'logger'>> & {
   config?: Partial<AppOptions['config']>;
   backplane?: MemoryBackplane;
+  database?: FakeDatabase;
 };
 
 /** An app with workers that do what the test says. */
 export async function startTestService(overrides: Overrides = {}): Promise<TestService> {
   const backplane = overrides.backplane ?? new MemoryBackplane();
-  const database = new FakeDatabase();
+  const database = overrides.database ?? new FakeDatabase();
   const log: Record<string, unknown>[] = [];
   const app = await buildApp({
     apiId: 'api-under-test',
