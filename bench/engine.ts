@@ -80,7 +80,9 @@ function buildEngine(runner: OnnxDecoderRunner, model: DecoderManifest): Decoder
     maxSequences: 32,
     contextLength: model.contextLength,
     kvBytes: 4 * 2 ** 30,
-    maxBatchTokens: 512,
+    maxBatchTokens: 256,
+    chunkTokens: 128,
+    prefixBytes: 0,
   });
 }
 
@@ -208,6 +210,7 @@ function request(model: DecoderManifest, fields: Partial<GenerateRequest>): Gene
   };
   return {
     id: 'bench',
+    scope: 'bench',
     prompt: randomPrompt(8, model.vocabularySize),
     maxTokens: 1,
     choices: 1,

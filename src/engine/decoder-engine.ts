@@ -5,10 +5,11 @@ import type { GrammarFollower, Grammars } from './grammar.js';
 import { KvCache } from './kv-cache.js';
 import { bytesPerPosition } from './kv-layer.js';
 import { tokenLogprobs } from './logprobs.js';
+import { PrefixCache } from './prefix-cache.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
 import { type Chunk, type RowCopy, Scheduler, type Step } from './scheduler.js';
-import { type Choice, createGeneration, type Generation } from './sequence.js';
+import { type Choice, createGeneration, type Generation, type Sequence } from './sequence.js';
 import { Stopwatch } from './stopwatch.js';
 
 export interface DecoderEngineSettings {
@@ -16,6 +17,8 @@ export interface DecoderEngineSettings {
   readonly contextLength: number;
   readonly kvBytes: number;
   readonly maxBatchTokens: number;
+  readonly chunkTokens: number;
+  readonly prefixBytes: number;
 }
 
 type Command =
@@ -36,27 +39,38 @@ export class DecoderEngine implements StepEngine {
   readonly #settings: DecoderEngineSettings;
   readonly #scheduler: Scheduler;
   readonly #cache: KvCache;
+  readonly #prefixes: PrefixCache;
   readonly #batches: BatchBuilder;
   readonly #scratch: SamplerScratch;
   /** One position for each row, which nobody sees: the graph wants at least one. */
   readonly #noPast: KvCache;
   readonly #inbox: Command[] = [];
-  readonly #totals = { steps: 0, prefillTokens: 0, decodeTokens: 0, cancelled: 0 };
+  readonly #totals = { steps: 0, prefillTokens: 0, cachedTokens: 0, decodeTokens: 0, cancelled: 0 };
   /** Copying is all that keeps the cache: appending, growing, moving rows. */
   readonly #stopwatch = new Stopwatch(['step', 'run', 'sample', 'copy']);
   #failedRuns = 0;
 
   constructor(runner: DecoderRunner, settings: DecoderEngineSettings) {
     const { shape } = runner;
-    const { maxSequences: slots, contextLength, kvBytes, maxBatchTokens } = settings;
+    const {
+      maxSequences: slots,
+      contextLength,
+      kvBytes,
+      maxBatchTokens,
+      chunkTokens,
+      prefixBytes,
+    } = settings;
     this.#runner = runner;
     this.#settings = settings;
+    this.#prefixes = new PrefixCache({ chunkTokens, maxBytes: prefixBytes });
     this.#scheduler = new Scheduler({
       slots,
       contextLength,
       kvBytes,
       bytesPerPosition: bytesPerPosition(shape),
       maxBatchTokens,
+      chunkTokens,
+      restorable: ({ scope, prompt }) => this.#prefixes.find(scope, prompt).length * chunkTokens,
     });
     this.#cache = new KvCache({ shape, slots, contextLength, maxBytes: kvBytes });
     this.#batches = new BatchBuilder(shape.heads / shape.kvHeads);
@@ -84,6 +98,8 @@ export class DecoderEngine implements StepEngine {
       slots: this.#settings.maxSequences,
       kvBytesUsed: this.#cache.bytesUsed,
       kvBytesBudget: this.#settings.kvBytes,
+      kvPositions: this.#scheduler.rows.reduce((sum, { cached }) => sum + cached, 0),
+      prefixBytesUsed: this.#prefixes.bytesUsed,
       ...this.#totals,
       encodedTokens: 0,
     };
@@ -108,7 +124,7 @@ export class DecoderEngine implements StepEngine {
     const step = this.#scheduler.next();
     if (step) {
       this.#totals.steps++;
-      if (step.kind === 'prefill') announce(step, events);
+      this.#begin(step, events);
       const output = await this.#run(step, events);
       if (output) {
         this.#append(step, output, events);
@@ -117,6 +133,21 @@ export class DecoderEngine implements StepEngine {
       this.#fit();
     }
     return events;
+  }
+
+  /** Restores what is known of the prompts that begin, and says that their requests are admitted. */
+  #begin({ admitted }: Step, events: EngineEvent[]): void {
+    if (admitted.length > 0) this.#fit();
+    for (const { generation, row, cached } of admitted) {
+      const { id, scope, prompt } = generation.request;
+      this.#stopwatch.time('copy', () => {
+        for (const chunk of cached > 0 ? this.#prefixes.find(scope, prompt) : []) {
+          this.#cache.restore(row, this.#settings.chunkTokens, chunk);
+        }
+      });
+      this.#totals.cachedTokens += cached;
+      events.push({ type: 'admitted', id, cachedTokens: cached });
+    }
   }
 
   async #takeIn(events: EngineEvent[]): Promise<void> {
@@ -213,8 +244,21 @@ export class DecoderEngine implements StepEngine {
     this.#stopwatch.time('copy', () => this.#cache.append(output, width, sound));
     for (const { sequence, tokens } of sound) sequence.cached += tokens;
     if (kind === 'prefill') {
+      for (const { sequence } of sound) this.#keep(sequence);
       this.#totals.prefillTokens += sound.reduce((sum, { tokens }) => sum + tokens, 0);
     }
+  }
+
+  /** Stores the chunk that a prompt was just read to the end of. */
+  #keep({ generation, row, cached }: Sequence): void {
+    const { chunkTokens, prefixBytes } = this.#settings;
+    if (prefixBytes === 0 || cached % chunkTokens !== 0) return;
+    const { scope, prompt } = generation.request;
+    this.#stopwatch.time('copy', () => {
+      this.#prefixes.add(scope, prompt, cached / chunkTokens - 1, () =>
+        this.#cache.read(row, cached - chunkTokens, chunkTokens),
+      );
+    });
   }
 
   /** Draws from the logits of every row whose prompt has been read. */
@@ -319,12 +363,4 @@ function batchRow({ sequence, tokens }: Chunk): BatchRow {
   if (tokens === 0) return { cached: 0, tokens: [] };
   if (choice) return { cached, tokens: [choice.token] };
   return { cached, tokens: generation.request.prompt.subarray(cached, cached + tokens) };
-}
-
-/** Says of each request whose prompt is now begun that it is admitted. */
-function announce({ chunks }: Step, events: EngineEvent[]): void {
-  for (const { sequence } of chunks) {
-    if (sequence.cached > 0) continue;
-    events.push({ type: 'admitted', id: sequence.generation.request.id, cachedTokens: 0 });
-  }
 }

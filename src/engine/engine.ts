@@ -14,6 +14,10 @@ export interface EngineSettings {
   readonly kvBytes: number;
   /** Tokens of prefill (or of an encoder's batch) in one step. */
   readonly maxBatchTokens: number;
+  /** Prompts are cut at multiples of as many tokens; a decoder's only. */
+  readonly chunkTokens: number;
+  /** Memory for the beginnings of prompts, which requests that begin alike need not read again, in bytes. */
+  readonly prefixBytes: number;
   /** Threads of ONNX Runtime. */
   readonly threads: number;
 }

@@ -109,6 +109,22 @@ export class KvCache {
     for (const { row, tokens } of parts) this.#lengths[row]! += tokens;
   }
 
+  /** A copy of `count` positions of a row. */
+  read(row: number, position: number, count: number): ArrayBuffer {
+    const bytes = new ArrayBuffer(count * this.bytesPerPosition);
+    this.#copy('out', { row, position, count }, bytes);
+    return bytes;
+  }
+
+  /** Appends `count` positions that were read. */
+  restore(row: number, count: number, bytes: ArrayBuffer): void {
+    const position = this.#lengths[row]!;
+    if (position + count > this.#capacity)
+      throw new Error('KV cache: restore beyond capacity. This is a bug.');
+    this.#copy('in', { row, position, count }, bytes);
+    this.#lengths[row] = position + count;
+  }
+
   /** Makes row `to` hold what row `from` holds. */
   copyRow(from: number, to: number): void {
     const length = this.#lengths[from]!;
@@ -119,6 +135,24 @@ export class KvCache {
   /** Rows first..first+count-1 as inputs of the graph, by layer; no copy. */
   view(first: number, count: number): KvTensor[][] {
     return this.#layers.map(({ planes }) => planes.map((plane) => plane.view(first, count)));
+  }
+
+  #copy(
+    direction: 'out' | 'in',
+    { row, position, count }: { row: number; position: number; count: number },
+    bytes: ArrayBuffer,
+  ): void {
+    let offset = 0;
+    // Planes of numbers of four bytes come first, so that each begins where its numbers may.
+    for (const size of [Float32Array.BYTES_PER_ELEMENT, Uint8Array.BYTES_PER_ELEMENT]) {
+      for (const { planes } of this.#layers) {
+        for (const plane of planes) {
+          if (plane.array.BYTES_PER_ELEMENT !== size) continue;
+          plane.copy(direction, row, position, count, plane.over(bytes, offset, count));
+          offset += count * plane.bytesPerPosition;
+        }
+      }
+    }
   }
 
   #resize(capacity: number): void {

@@ -51,6 +51,39 @@ export class KvPlane {
     };
   }
 
+  /** Bytes of one position of a row. */
+  get bytesPerPosition(): number {
+    const { kvHeads, lines, unit } = this.#settings;
+    return kvHeads * lines * unit * this.array.BYTES_PER_ELEMENT;
+  }
+
+  /** Copies `count` positions of a row from or to `outside`, [kvHeads, lines, count, unit]. */
+  copy(
+    direction: 'out' | 'in',
+    row: number,
+    position: number,
+    count: number,
+    outside: KvTensor['data'],
+  ): void {
+    const { kvHeads, lines, unit } = this.#settings;
+    for (let line = 0; line < kvHeads * lines; line++) {
+      const at = ((row * kvHeads * lines + line) * this.#capacity + position) * unit;
+      const inner = this.array.subarray(at, at + count * unit);
+      const outer = outside.subarray(line * count * unit, (line + 1) * count * unit);
+      if (direction === 'out') outer.set(inner);
+      else inner.set(outer);
+    }
+  }
+
+  /** Elements of `count` positions in `bytes` from `offset` on, as `copy` takes them. */
+  over(bytes: ArrayBuffer, offset: number, count: number): KvTensor['data'] {
+    const { kvHeads, lines, unit, type } = this.#settings;
+    const length = kvHeads * lines * count * unit;
+    return type === 'float32'
+      ? new Float32Array(bytes, offset, length)
+      : new Uint8Array(bytes, offset, length);
+  }
+
   /** Makes row `to` hold the first `length` positions of row `from`. */
   copyRow(from: number, to: number, length: number): void {
     const { kvHeads, lines, unit } = this.#settings;

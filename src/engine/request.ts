@@ -21,6 +21,8 @@ export interface Sampling {
 /** A request for `choices` completions of one prompt. */
 export interface GenerateRequest {
   readonly id: string;
+  /** Whose it is. What was read of a prompt is kept for requests of the same scope that begin alike. */
+  readonly scope: string;
   readonly prompt: Int32Array;
   /** At most this many tokens per choice; prompt and completion together fit the context. At least 1. */
   readonly maxTokens: number;
@@ -100,9 +102,15 @@ export interface EngineCounters {
   readonly slots: number;
   readonly kvBytesUsed: number;
   readonly kvBytesBudget: number;
+  /** Positions that rows hold. */
+  readonly kvPositions: number;
+  /** Beginnings of prompts that are kept. */
+  readonly prefixBytesUsed: number;
   /** Totals since the engine started. */
   readonly steps: number;
   readonly prefillTokens: number;
+  /** Tokens of prompts that were not read again. */
+  readonly cachedTokens: number;
   readonly decodeTokens: number;
   readonly encodedTokens: number;
   readonly cancelled: number;

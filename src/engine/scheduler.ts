@@ -1,3 +1,4 @@
+import type { GenerateRequest } from './request.js';
 import type { Choice, Generation, Sequence } from './sequence.js';
 
 export interface SchedulerSettings {
@@ -9,17 +10,26 @@ export interface SchedulerSettings {
   readonly bytesPerPosition: number;
   /** Tokens of one prefill step at most, padding included. */
   readonly maxBatchTokens: number;
+  /**
+   * A prompt is cut at multiples of this, wherever its reading begins: what a token becomes depends on where the cuts
+   * are, and must not depend on what was read before.
+   */
+  readonly chunkTokens: number;
+  /** Tokens at the beginning of a prompt that need not be read again: whole chunks, and not the last token. */
+  readonly restorable?: (request: GenerateRequest) => number;
 }
 
 /**
  * What the engine runs next, over neighbouring rows.
  *
- * - prefill: the next tokens of prompts; one part of a long prompt, or several short prompts whole.
+ * - prefill: the next chunk of a prompt, or of several that are about as long.
  * - decode: one token for every row that has a choice, over rows 0..n-1; rows still in prefill stand idle.
  */
 export interface Step {
   readonly kind: 'prefill' | 'decode';
   readonly chunks: readonly Chunk[];
+  /** Those of the chunks' sequences that begin, with as many positions cached as can be restored. */
+  readonly admitted: readonly Sequence[];
 }
 
 /** How many new tokens one sequence runs; none when its row stands idle. */
@@ -163,7 +173,7 @@ export class Scheduler {
     const chunks = this.#rows
       .slice(0, count)
       .map((sequence) => ({ sequence, tokens: sequence.choice ? 1 : 0 }));
-    return { kind: 'decode', chunks };
+    return { kind: 'decode', chunks, admitted: [] };
   }
 
   #nextPrefill(): Step | undefined {
@@ -172,43 +182,70 @@ export class Scheduler {
       const begun = this.#rows.find(
         ({ choice, generation }) => choice === undefined && generation.request.priority === priority,
       );
-      if (begun) {
-        const left = begun.generation.request.prompt.length - begun.cached;
-        const tokens = Math.min(left, this.#settings.maxBatchTokens);
-        return { kind: 'prefill', chunks: [{ sequence: begun, tokens }] };
-      }
-      const oldest = this.#waiting[priority][0];
+      if (begun) return this.#prefill(begun, []);
+      const [oldest] = this.#waiting[priority];
       if (oldest && !blocked) {
-        if (this.#fits(oldest)) return { kind: 'prefill', chunks: this.#admit(this.#waiting[priority]) };
+        if (this.#fits(oldest)) {
+          const first = this.#admit(oldest, this.#restorable(oldest));
+          return this.#prefill(first, [first]);
+        }
         blocked = true;
       }
     }
     return undefined;
   }
 
-  /** Lets in the oldest of `queue`, which fits, and those behind it that can share its step. */
-  #admit(queue: Generation[]): Chunk[] {
-    const { maxBatchTokens } = this.#settings;
-    const chunks: Chunk[] = [];
-    let width = 0;
-    let total = 0;
-    for (;;) {
-      const generation = queue[0];
-      if (!generation || !this.#fits(generation)) return chunks;
-      const length = generation.request.prompt.length;
-      if (chunks.length > 0) {
-        const padded = Math.max(width, length) * (chunks.length + 1);
-        if (padded > maxBatchTokens || padded - total - length > paddingWorth * chunks.length) return chunks;
-      }
-      queue.shift();
-      const sequence: Sequence = { generation, row: this.#rows.length, cached: 0, choice: undefined };
-      this.#rows.push(sequence);
-      const tokens = Math.min(length, maxBatchTokens);
+  /** The next chunk of `first`, and of those behind it that can share its run: rows begun, then requests that wait. */
+  #prefill(first: Sequence, admitted: Sequence[]): Step {
+    const chunks: Chunk[] = [{ sequence: first, tokens: this.#chunkOf(first.generation, first.cached) }];
+    let width = chunks[0]!.tokens;
+    let total = width;
+    const shares = (tokens: number): boolean => {
+      const padded = Math.max(width, tokens) * (chunks.length + 1);
+      const isCheap = padded - total - tokens <= paddingWorth * chunks.length;
+      return padded <= this.#settings.maxBatchTokens && isCheap;
+    };
+    const share = (sequence: Sequence, tokens: number): void => {
       chunks.push({ sequence, tokens });
-      if (tokens < length) return chunks;
-      width = Math.max(width, length);
-      total += length;
+      width = Math.max(width, tokens);
+      total += tokens;
+    };
+    for (;;) {
+      const begun = this.#rows[first.row + chunks.length];
+      if (begun) {
+        const tokens = this.#chunkOf(begun.generation, begun.cached);
+        if (begun.choice !== undefined || !shares(tokens)) break;
+        share(begun, tokens);
+        continue;
+      }
+      const waiting = this.#waiting.interactive[0] ?? this.#waiting.batch[0];
+      if (!waiting || !this.#fits(waiting)) break;
+      const restorable = this.#restorable(waiting);
+      const tokens = this.#chunkOf(waiting, restorable);
+      if (!shares(tokens)) break;
+      const sequence = this.#admit(waiting, restorable);
+      admitted.push(sequence);
+      share(sequence, tokens);
     }
+    return { kind: 'prefill', chunks, admitted };
+  }
+
+  /** Tokens up to the next cut of a prompt of which `cached` are read. */
+  #chunkOf({ request }: Generation, cached: number): number {
+    const { chunkTokens } = this.#settings;
+    return Math.min(request.prompt.length - cached, chunkTokens - (cached % chunkTokens));
+  }
+
+  #restorable({ request }: Generation): number {
+    return this.#settings.restorable?.(request) ?? 0;
+  }
+
+  /** Gives the oldest of those that wait a row. */
+  #admit(generation: Generation, cached: number): Sequence {
+    this.#waiting[generation.request.priority].shift();
+    const sequence: Sequence = { generation, row: this.#rows.length, cached, choice: undefined };
+    this.#rows.push(sequence);
+    return sequence;
   }
 
   /**

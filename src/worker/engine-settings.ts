@@ -11,6 +11,12 @@ import type { Config } from '../platform/config.js';
  */
 const maxBatchTokens = { decoder: 256, encoder: 512 } as const;
 
+/**
+ * Where prompts are cut. Longer chunks read a long prompt quicker, since each run costs 8 ms for a 30-layer model
+ * however short it is; shorter ones find more of a prompt that begins like an earlier one.
+ */
+const chunkTokens = 128;
+
 /** Positions of one sequence that are served: what the catalogue says, and at most what the model was made for. */
 export function servedContext(manifest: Manifest, entry: CatalogueModel): number {
   return Math.min(manifest.contextLength, entry.contextLength ?? Number.POSITIVE_INFINITY);
@@ -25,11 +31,14 @@ export function engineSettings(options: {
 }): EngineSettings {
   const { folder, manifest, entry, config } = options;
   const contextLength = servedContext(manifest, entry);
+  const kv = manifest.kind === 'decoder' ? kvBytes(manifest, entry, contextLength) : 0;
   return {
     folder,
     maxSequences: config.maxSequences,
     contextLength,
-    kvBytes: manifest.kind === 'decoder' ? kvBytes(manifest, entry, contextLength) : 0,
+    kvBytes: kv,
+    prefixBytes: Math.floor(kv / 8),
+    chunkTokens,
     maxBatchTokens: maxBatchTokens[manifest.kind],
     threads: entry.threads ?? availableParallelism(),
   };

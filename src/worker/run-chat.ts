@@ -69,6 +69,7 @@ export class ChatRunner {
     );
     await runs.generate(
       {
+        scope: job.caller?.accountId ?? '',
         prompt,
         maxTokens,
         choices: job.n,

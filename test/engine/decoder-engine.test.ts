@@ -15,6 +15,8 @@ function build(settings: Partial<DecoderEngineSettings> = {}) {
     contextLength: 256,
     kvBytes: 1_000_000,
     maxBatchTokens: 64,
+    chunkTokens: settings.maxBatchTokens ?? 64,
+    prefixBytes: 0,
     ...settings,
   });
   return { runner, engine };
@@ -36,6 +38,91 @@ function mixedRequests(): GenerateRequest[] {
     }),
   );
 }
+
+describe('prompts that begin alike', () => {
+  const common = prompt(70, 9);
+  const like = (id: string, seed: number, fields: Partial<GenerateRequest> = {}) =>
+    generateRequest(id, {
+      prompt: Int32Array.of(...common, ...prompt(20, seed)),
+      maxTokens: 12,
+      ...fields,
+    });
+  const keeping = { maxBatchTokens: 64, chunkTokens: 16, prefixBytes: 1_000_000 };
+  const cachedOf = (events: readonly EngineEvent[], id: string) =>
+    events.flatMap((event) => (event.type === 'admitted' && event.id === id ? [event.cachedTokens] : []));
+
+  it('are read once, and draw what they draw without that', async () => {
+    const { engine, runner } = build(keeping);
+    engine.generate(like('a', 1));
+    const first = await drain(engine);
+    expect(cachedOf(first, 'a')).toEqual([0]);
+    expect(tokensOf(first, 'a')).toEqual(fakeGreedy(like('a', 1).prompt, 12));
+    const runs = runner.runs.length;
+    engine.generate(like('b', 2));
+    engine.generate(like('c', 3, { choices: 3 }));
+    const second = await drain(engine);
+    for (const [id, seed] of [
+      ['b', 2],
+      ['c', 3],
+    ] as const) {
+      expect(cachedOf(second, id)).toEqual([64]);
+      expect(tokensOf(second, id)).toEqual(fakeGreedy(like(id, seed).prompt, 12));
+    }
+    expect(runner.runs.slice(runs).every(({ width }) => width <= 16)).toBe(true);
+    expect(engine.counters()).toMatchObject({ cachedTokens: 128, prefillTokens: 90 + 26 + 26 });
+  });
+
+  it('of which one is still read or decoded are helped by it', async () => {
+    const { engine } = build(keeping);
+    const events: EngineEvent[] = [];
+    engine.generate(like('a', 1, { maxTokens: 60 }));
+    while (!events.some(({ type }) => type === 'token')) events.push(...(await engine.step()));
+    engine.generate(like('b', 2));
+    events.push(...(await drain(engine)));
+    expect(cachedOf(events, 'b')).toEqual([64]);
+    expect(tokensOf(events, 'b')).toEqual(fakeGreedy(like('b', 2).prompt, 12));
+    expect(tokensOf(events, 'a')).toEqual(fakeGreedy(like('a', 1).prompt, 60));
+  });
+
+  it('of two accounts are both read', async () => {
+    const { engine } = build(keeping);
+    engine.generate(like('a', 1));
+    await drain(engine);
+    engine.generate(like('b', 2, { scope: 'another' }));
+    expect(cachedOf(await drain(engine), 'b')).toEqual([0]);
+  });
+
+  it('are kept within their bytes', async () => {
+    const { engine } = build({ ...keeping, prefixBytes: 3 * 16 * position });
+    for (let seed = 0; seed < 5; seed++) {
+      engine.generate(generateRequest(`r${seed}`, { prompt: prompt(50 + seed, seed) }));
+      await drain(engine);
+      expect(engine.counters().prefixBytesUsed).toBeLessThanOrEqual(3 * 16 * position);
+    }
+    expect(engine.counters().prefixBytesUsed).toBe(3 * 16 * position);
+  });
+
+  it('twenty mixed ones draw what each draws alone', async () => {
+    const { engine } = build(keeping);
+    const requests = mixedRequests().map((request, index) => ({
+      ...request,
+      prompt: Int32Array.of(...common.subarray(0, 10 + ((index * 17) % 60)), ...request.prompt),
+    }));
+    const events: EngineEvent[] = [];
+    for (const request of requests) {
+      engine.generate(request);
+      events.push(...(await engine.step()), ...(await engine.step()));
+    }
+    events.push(...(await drain(engine)));
+    expect(engine.counters().cachedTokens).toBeGreaterThan(0);
+    for (const request of requests) {
+      for (let choice = 0; choice < request.choices; choice++) {
+        const single = await alone(build().engine, request, choice);
+        expect(tokensOf(events, request.id, choice), `${request.id} choice ${choice}`).toEqual(single);
+      }
+    }
+  });
+});
 
 describe('decoding', () => {
   it('greedy text follows the whole history', async () => {

@@ -26,6 +26,8 @@ for (const name of ['llama-tied', 'llama3-rope']) {
         contextLength: 512,
         kvBytes: 64 * 2 ** 20,
         maxBatchTokens,
+        chunkTokens: maxBatchTokens,
+        prefixBytes: 0,
       });
 
     beforeAll(async () => {

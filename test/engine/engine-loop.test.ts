@@ -8,7 +8,14 @@ import { generateRequest, tokensOf } from './support/requests.js';
 
 function build() {
   const runner = new FakeDecoderRunner();
-  const settings = { maxSequences: 4, contextLength: 200, kvBytes: 1_000_000, maxBatchTokens: 64 };
+  const settings = {
+    maxSequences: 4,
+    contextLength: 200,
+    kvBytes: 1_000_000,
+    maxBatchTokens: 64,
+    chunkTokens: 64,
+    prefixBytes: 0,
+  };
   const engine = new DecoderEngine(runner, settings);
   const steps: Array<readonly EngineEvent[]> = [];
   const failures: unknown[] = [];

@@ -30,6 +30,8 @@ function settings(folder: string): EngineSettings {
     contextLength: 512,
     kvBytes: 16 * 2 ** 20,
     maxBatchTokens: 64,
+    chunkTokens: 128,
+    prefixBytes: 0,
     threads: 1,
   };
 }

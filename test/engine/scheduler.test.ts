@@ -19,6 +19,7 @@ function build(settings: Partial<SchedulerSettings> = {}) {
     kvBytes: 1_000_000,
     bytesPerPosition: 1,
     maxBatchTokens: 100,
+    chunkTokens: 100,
     ...settings,
   });
 }
@@ -164,6 +165,45 @@ describe('prefill', () => {
     scheduler.enqueue(generation('a', 48));
     scheduler.enqueue(generation('b', 2));
     expect(steps(scheduler, 3)).toEqual(['prefill a:48', 'decode a', 'prefill b:2']);
+  });
+});
+
+describe('the cuts of a prompt', () => {
+  it('are at the same places wherever its reading begins', () => {
+    const restorable = ({ id }: GenerateRequest) => (id === 'known' ? 80 : 0);
+    const scheduler = build({ chunkTokens: 40, restorable });
+    scheduler.enqueue(generation('known', 130));
+    expect(show(advance(scheduler))).toBe('prefill known:40');
+    expect(steps(scheduler, 2)).toEqual(['prefill known:10', 'decode known']);
+    finish(scheduler, scheduler.rows[0]!.generation);
+    scheduler.enqueue(generation('new', 130));
+    expect(steps(scheduler, 4)).toEqual([
+      'prefill new:40',
+      'prefill new:40',
+      'prefill new:40',
+      'prefill new:10',
+    ]);
+  });
+
+  it('leave chunks of several prompts that share a step', () => {
+    const scheduler = build({ chunkTokens: 40, maxBatchTokens: 120 });
+    for (const [id, length] of Object.entries({ a: 50, b: 45, c: 52 })) {
+      scheduler.enqueue(generation(id, length));
+    }
+    expect(steps(scheduler, 3)).toEqual(['prefill a:40 b:40 c:40', 'prefill a:10 b:5 c:12', 'decode a b c']);
+  });
+
+  it('let a prompt that is known share the step of a short one', () => {
+    const restorable = ({ id }: GenerateRequest) => (id === 'known' ? 80 : 0);
+    const scheduler = build({ chunkTokens: 40, restorable });
+    scheduler.enqueue(generation('short', 9));
+    scheduler.enqueue(generation('known', 90));
+    const step = advance(scheduler);
+    expect(show(step)).toBe('prefill short:9 known:10');
+    expect(step?.admitted.map(({ cached, generation: { request } }) => [request.id, cached])).toEqual([
+      ['short', 9],
+      ['known', 90],
+    ]);
   });
 });
 

@@ -49,6 +49,8 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
       contextLength: 512,
       kvBytes: 2 ** 30,
       maxBatchTokens: 256,
+      chunkTokens: 128,
+      prefixBytes: 0,
     });
     const texts = new Map(indexes.map((index) => [String(index), [] as number[]]));
     for (const index of indexes) {

@@ -1,5 +1,6 @@
 import { DecoderEngine } from '../../engine/decoder-engine.js';
 import type { DecoderBatch, DecoderOutput, DecoderRunner } from '../../engine/decoder-runner.js';
+import { bytesPerPosition } from '../../engine/kv-layer.js';
 import type { GenerateRequest } from '../../engine/request.js';
 import type { DecoderManifest } from '../../models/manifest.js';
 import type { DecoderCase } from './reference-cases.js';
@@ -20,12 +21,13 @@ export async function checkDecoder(
 ): Promise<DecoderResult[]> {
   const recorder = new RecordingRunner(runner);
   const longest = Math.max(...cases.map((one) => one.prompt_ids.length + one.greedy_ids.length));
-  const { layers, kvHeads, headSize } = manifest;
   const engine = new DecoderEngine(recorder, {
     maxSequences: 1,
     contextLength: longest,
-    kvBytes: longest * layers * kvHeads * headSize * 2 * Float32Array.BYTES_PER_ELEMENT,
+    kvBytes: longest * bytesPerPosition(manifest),
     maxBatchTokens: longest,
+    chunkTokens: longest,
+    prefixBytes: 0,
   });
   const results: DecoderResult[] = [];
   for (const [index, { prompt_ids, greedy_ids, last_logits }] of cases.entries()) {
@@ -52,6 +54,7 @@ export async function checkDecoder(
 function greedyRequest(id: string, prompt: readonly number[], maxTokens: number): GenerateRequest {
   return {
     id,
+    scope: '',
     prompt: Int32Array.from(prompt),
     maxTokens,
     choices: 1,

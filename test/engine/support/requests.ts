@@ -15,6 +15,7 @@ export const greedy: Sampling = {
 export function generateRequest(id: string, fields: Partial<GenerateRequest> = {}): GenerateRequest {
   return {
     id,
+    scope: 'account',
     prompt: Int32Array.of(1, 2, 3),
     maxTokens: 4,
     choices: 1,
