@@ -21,12 +21,18 @@ const forms = [
 ];
 const prompts = forms.flatMap((form) => subjects.map((subject) => form.replace('{}', subject)));
 const drawn = 24;
+/** A beginning of some chunks and a part. */
+const instructions = Array.from(
+  { length: 24 },
+  (_, index) => `Rule ${index + 1}: speak of ${subjects[index % 8]} in plain words.`,
+).join('\n');
 
 const defaults = await prepareDefaultModels();
 
 describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_000 }, () => {
   let runner: OnnxDecoderRunner;
   let tokens: Int32Array[];
+  let beginning: Int32Array;
   beforeAll(async () => {
     if (!defaults.available) return;
     const { folder, manifest } = defaults.models.get('SmolLM2-135M-Instruct')!;
@@ -36,25 +42,32 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
     });
     runner = new OnnxDecoderRunner(session, manifest as DecoderManifest);
     const tokenizer = await Tokenizer.load(folder);
+    beginning = Int32Array.from(await tokenizer.encode(instructions));
     tokens = await Promise.all(
       prompts.map(async (prompt) => Int32Array.from(await tokenizer.encode(prompt))),
     );
   });
   afterAll(() => runner?.close());
 
-  /** What greedy decoding draws for some of the prompts, all at once. */
-  async function draw(indexes: readonly number[]): Promise<Map<string, number[]>> {
-    const engine = new DecoderEngine(runner, {
+  const open = (prefixBytes = 0) =>
+    new DecoderEngine(runner, {
       maxSequences: 32,
-      contextLength: 512,
+      contextLength: 2048,
       kvBytes: 2 ** 30,
       maxBatchTokens: 256,
       chunkTokens: 128,
-      prefixBytes: 0,
+      prefixBytes,
     });
+
+  /** What greedy decoding draws for some of the prompts, all at once. */
+  async function draw(
+    indexes: readonly number[],
+    engine = open(),
+    promptOf = (index: number) => tokens[index]!,
+  ): Promise<Map<string, number[]>> {
     const texts = new Map(indexes.map((index) => [String(index), [] as number[]]));
     for (const index of indexes) {
-      engine.generate(generateRequest(String(index), { prompt: tokens[index]!, maxTokens: drawn }));
+      engine.generate(generateRequest(String(index), { prompt: promptOf(index), maxTokens: drawn }));
     }
     for (const event of await drain(engine)) {
       if (event.type === 'failed') throw new Error(event.reason);
@@ -62,6 +75,19 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
     }
     return texts;
   }
+
+  it('draws the same whether the beginning of a prompt was read for it or for an earlier one', async () => {
+    const indexes = [3, 12, 25, 34];
+    const promptOf = (index: number) => Int32Array.of(...beginning, ...tokens[index]!);
+    const engine = open(2 ** 28);
+    await draw([0], engine, promptOf);
+    const restored = await draw(indexes, engine, promptOf);
+    expect(engine.counters().cachedTokens).toBe(indexes.length * 128 * Math.floor(beginning.length / 128));
+    for (const index of indexes) {
+      const read = await draw([index], open(), promptOf);
+      expect(restored.get(String(index)), prompts[index]).toEqual(read.get(String(index)));
+    }
+  });
 
   it(`draws for each of ${prompts.length} prompts alone what it draws among 31 others`, async () => {
     const together = await draw(prompts.map((_, index) => index));
