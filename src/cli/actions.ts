@@ -124,6 +124,11 @@ export function createActions({
       );
       if (exitCode !== 0) throw new NegativeResult();
     },
+    evaluateModel: async (source, { text, formats, json }) => {
+      const { modelEvaluate } = await import('./commands/model-evaluate.js');
+      const options = { source, text, formats, json, threads: availableParallelism() };
+      await interruptible((signal) => modelEvaluate(options, { config: loadConfig(), terminal, signal }));
+    },
   };
 }
 

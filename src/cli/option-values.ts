@@ -51,3 +51,13 @@ export function limitValue(value: string): number | 'usual' {
   if (value === 'usual') return value;
   return value === 'none' ? -1 : integer(0, 2_147_483_647)(value);
 }
+
+/** A parser of names between commas, each one of `names`. */
+export function oneOrMoreOf<Name extends string>(names: readonly Name[]): (value: string) => Name[] {
+  return (value) =>
+    value.split(',').map((part) => {
+      const name = names.find((known) => known === part.trim());
+      if (name !== undefined) return name;
+      throw new InvalidArgumentError(`It must be some of ${names.join(', ')}, with commas between.`);
+    });
+}

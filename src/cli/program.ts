@@ -1,7 +1,7 @@
 import { Command, Option, type OutputConfiguration } from 'commander';
 import { weightFormats } from '../models/manifest.js';
 import { type Administer, addAdministration, addModelAdministration } from './administration.js';
-import { decimal, duration, integer, serviceUrl } from './option-values.js';
+import { decimal, duration, integer, oneOrMoreOf, serviceUrl } from './option-values.js';
 
 /** Where client commands send requests; the local service with its development key when left out. */
 export interface ServiceOptions {
@@ -40,6 +40,12 @@ export interface CheckArguments {
   readonly weights: (typeof weightFormats)[number];
 }
 
+export interface EvaluateArguments {
+  readonly text?: string;
+  readonly formats: (typeof weightFormats)[number][];
+  readonly json: boolean;
+}
+
 /** What each command does. */
 export interface Actions {
   serve(): Promise<void>;
@@ -55,6 +61,7 @@ export interface Actions {
   pullModels(ids: string[], options: { json: boolean }): Promise<void>;
   compileModels(ids: string[], options: { json: boolean }): Promise<void>;
   checkModel(source: string, options: CheckArguments): Promise<void>;
+  evaluateModel(source: string, options: EvaluateArguments): Promise<void>;
   readonly administer: Administer;
 }
 
@@ -94,9 +101,12 @@ export function buildProgram(
   addModelsCommands(models, actions);
   addModelAdministration(models, (options, work) => actions.administer(options, work));
   addAdministration(program, (options, work) => actions.administer(options, work));
-  program
-    .command('model')
-    .description('one model')
+  addModelCommands(program.command('model').description('one model'), actions);
+  return program;
+}
+
+function addModelCommands(model: Command, actions: Actions): void {
+  model
     .command('check')
     .description('compile a model and compare it with reference cases; exit code 1 when it differs')
     .argument('<source>', 'a folder in Hugging Face layout, or a .gguf file')
@@ -105,7 +115,19 @@ export function buildProgram(
       new Option('--weights <format>', 'how weights are stored').choices(weightFormats).default('float32'),
     )
     .action((source, options) => actions.checkModel(source, options));
-  return program;
+  model
+    .command('evaluate')
+    .description(
+      'measure what the formats of weights cost a chat model: perplexity and agreement with float32',
+    )
+    .argument(
+      '<source>',
+      'a folder in Hugging Face layout, a .gguf file, or the id of a model of the catalogue',
+    )
+    .option('--text <file>', 'the text that is predicted (default: several thousand words of English)')
+    .option('--formats <list>', 'the formats, beside float32', oneOrMoreOf(weightFormats), [...weightFormats])
+    .option('--json', 'print JSON', false)
+    .action((source, options) => actions.evaluateModel(source, options));
 }
 
 function addClientCommands(program: Command, actions: Actions): void {

@@ -9,7 +9,7 @@ import { z } from 'zod';
 export const manifestFormat = 3;
 
 /** How projection weights are stored and multiplied. */
-export const weightFormats = ['float32', 'int8'] as const;
+export const weightFormats = ['float32', 'int8', 'int4'] as const;
 export const weightFormatSchema = z.enum(weightFormats);
 export type WeightFormat = z.infer<typeof weightFormatSchema>;
 

@@ -7,10 +7,15 @@ import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
 import { ExternalData } from './external-data.js';
 import { float32Projection } from './float32-projection.js';
 import { Graph } from './graph.js';
+import { int4Projection } from './int4-projection.js';
 import { int8Projection } from './int8-projection.js';
 import type { Projection } from './projection.js';
 
-const projections: Record<WeightFormat, Projection> = { float32: float32Projection, int8: int8Projection };
+const projections: Record<WeightFormat, Projection> = {
+  float32: float32Projection,
+  int8: int8Projection,
+  int4: int4Projection,
+};
 
 export interface CompileOptions {
   readonly checkpoint: Checkpoint;

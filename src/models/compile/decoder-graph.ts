@@ -274,6 +274,7 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
       { tensor: `${prefix}.mlp.gate_proj`, outputs: intermediateSize },
       { tensor: `${prefix}.mlp.up_proj`, outputs: intermediateSize },
     ],
+    tolerant: true,
   });
   const [gate, up] = graph.nodes('Split', [packed], 2, { axis: int(-1), num_outputs: int(2) });
   const activated = graph.node('com.microsoft.QuickGelu', [gate!], { alpha: float(1) });

@@ -128,6 +128,7 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
     parts: [{ tensor: `${prefix}.intermediate.dense`, outputs: config.intermediateSize }],
     bias: true,
     spiky: true,
+    tolerant: true,
   });
   const activated = graph.node(config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu', [widened]);
   const narrowed = await project(build, activated, {

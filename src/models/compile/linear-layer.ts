@@ -19,6 +19,8 @@ export interface LinearLayer {
    * of two activations on some tokens.
    */
   readonly spiky?: boolean;
+  /** Whether rounding its weights costs the model less than it does elsewhere. */
+  readonly tolerant?: boolean;
 }
 
 /** Linear layers that share their input, as the checkpoint has them. */
@@ -31,6 +33,7 @@ export interface LinearLayerParts {
   /** Whether they have biases; they have none when left out. */
   readonly bias?: boolean;
   readonly spiky?: boolean;
+  readonly tolerant?: boolean;
 }
 
 /**
@@ -38,7 +41,7 @@ export interface LinearLayerParts {
  * @throws CheckpointError naming a tensor that is missing or misshapen
  */
 export async function readLinear(tensors: Tensors, options: LinearLayerParts): Promise<LinearLayer> {
-  const { name, inputs, parts, spiky = false } = options;
+  const { name, inputs, parts, spiky = false, tolerant = false } = options;
   const outputs = parts.reduce((sum, part) => sum + part.outputs, 0);
   const weights: Float32Array[] = [];
   const biases: Float32Array[] = [];
@@ -46,7 +49,7 @@ export async function readLinear(tensors: Tensors, options: LinearLayerParts): P
     weights.push(await tensors.read(`${part.tensor}.weight`, [part.outputs, inputs]));
     if (options.bias) biases.push(await tensors.read(`${part.tensor}.bias`, [part.outputs]));
   }
-  const layer = { name, outputs, inputs, weight: concatenate(weights), spiky };
+  const layer = { name, outputs, inputs, weight: concatenate(weights), spiky, tolerant };
   return options.bias ? { ...layer, bias: concatenate(biases) } : layer;
 }
 
