@@ -54,7 +54,13 @@ describeBackplanes('tools', (kit) => {
   afterAll(() => service?.close());
 
   it('required: every choice calls, with arguments that fit', async () => {
-    const reply = await service.complete({ ...loose, tool_choice: 'required', n: 4, seed: 1 });
+    const reply = await service.complete({
+      ...loose,
+      tool_choice: 'required',
+      parallel_tool_calls: false,
+      n: 4,
+      seed: 1,
+    });
     for (const { message, finish_reason } of reply.choices) {
       expect(message.content).toBeNull();
       expect(finish_reason).toBe('tool_calls');
@@ -84,9 +90,9 @@ describeBackplanes('tools', (kit) => {
     for await (const data of events(await service.chat({ ...fields, stream: true }))) {
       if (data !== '[DONE]') chunks.push(chatChunkSchema.parse(JSON.parse(data)));
     }
-    for (const { index, message } of whole.choices) {
+    for (const { index, message, finish_reason } of whole.choices) {
       const { calls, content } = gather(chunks, index);
-      expectSound(calls);
+      expectSound(finish_reason === 'tool_calls' ? calls : calls.slice(0, -1));
       expect(calls.map(({ function: called }) => called)).toEqual(
         message.tool_calls!.map(({ function: called }) => called),
       );
@@ -95,7 +101,7 @@ describeBackplanes('tools', (kit) => {
     const reasons = chunks.flatMap(({ choices }) =>
       choices.flatMap(({ finish_reason }) => finish_reason ?? []),
     );
-    expect(reasons).toEqual(['tool_calls', 'tool_calls']);
+    expect(reasons.sort()).toEqual(whole.choices.map(({ finish_reason }) => finish_reason).sort());
   });
 
   it('a call that max_tokens cuts off ends in length', async () => {
