@@ -15,13 +15,13 @@ import { freePort } from './api/servers.js';
 import { compare, formatComparison, type Run, undisturbed } from './compare/comparison.js';
 import { headrace } from './compare/headrace-server.js';
 import { llamaServer } from './compare/llama-server.js';
-import { readProcessorTime, shareOfOthers } from './compare/machine.js';
+import { waitUntilQuiet, watchOthers } from './compare/machine.js';
 import type { ServerKind } from './compare/server.js';
+import type { Send } from './load/exchange.js';
 import { HttpClient } from './load/http.js';
 import { measure } from './load/measure.js';
 import { addRequestOptions, type RequestOptions } from './load/options.js';
 import { buildSend, checkService, type Workload } from './load/service.js';
-import type { Summary } from './load/summary.js';
 
 interface Options extends RequestOptions {
   readonly llamaServer: string;
@@ -32,7 +32,9 @@ interface Options extends RequestOptions {
   readonly model: string;
   readonly endTokens: string;
   readonly rounds: number;
+  readonly requests?: number;
   readonly maxOthers: number;
+  readonly attempts: number;
   readonly json: boolean;
 }
 
@@ -47,17 +49,27 @@ const options = addRequestOptions(
     .option('--end-tokens <ids>', 'tokens with which it ends an answer', '2')
     .option('--rounds <number>', 'how often each server is started and measured', integer(1, 100), 3)
     .option(
+      '--requests <number>',
+      'requests with each number of clients (default: 4 per client, at least 8)',
+      integer(1),
+    )
+    .option(
       '--max-others <percent>',
-      'leave out runs during which other processes used more of the machine',
+      'wait until other processes use no more of the machine',
       decimal(0, 100),
       100,
     )
+    .option('--attempts <number>', 'how often to measure what they disturb nevertheless', integer(1), 3)
     .option('--json', 'print JSON instead of tables', false)
     .showHelpAfterError(),
 )
   .parse()
   .opts<Options>();
 
+/** Said to every server, because each has defaults of its own. */
+const sampling = { temperature: 0.7, top_k: 40, top_p: 0.9, min_p: 0 };
+
+const maxOthers = options.maxOthers / 100;
 const folder = await mkdtemp(join(tmpdir(), 'headrace-compare-'));
 const servers = listServers();
 const runs: Run[] = [];
@@ -107,31 +119,51 @@ async function runServer(kind: ServerKind, round: number, signal: AbortSignal): 
       maxTokens: options.maxTokens,
       documents: { min: 1, max: 1 },
       sharedWords: options.sharePrefix,
-      extra: { ...kind.extra, ...options.extra },
+      extra: { ...sampling, ...kind.extra, ...options.extra },
     };
     await checkService(client, workload, signal);
-    let before = await readProcessorTime(server.pid);
-    let ownBefore = process.cpuUsage();
-    const onMeasured = async (summary: Summary) => {
-      // A part of a run would spoil the medians.
-      if (signal.aborted) return;
-      const after = await readProcessorTime(server.pid);
-      const { user, system } = process.cpuUsage(ownBefore);
-      report({
-        server: kind.name,
-        round,
-        others: shareOfOthers(before, after, (user + system) / 1000),
-        summary,
-      });
-      before = after;
-      ownBefore = process.cpuUsage();
-    };
-    const { clients, warmUp } = options;
-    await measure({ send: buildSend(client, workload), clients, warmUp, signal, onMeasured });
+    const send = buildSend(client, workload);
+    let firstRun = 0;
+    for (const clients of options.clients) {
+      for (let attempt = 1; ; attempt++) {
+        const others = await runOnce(server.pid, {
+          send,
+          clients,
+          firstRun: firstRun++,
+          round,
+          name: kind.name,
+          signal,
+        });
+        if (others <= maxOthers || attempt === options.attempts) break;
+      }
+    }
   } finally {
     client.close();
     await server.stop();
   }
+}
+
+/** Measures one number of clients, and returns what share of the machine others used meanwhile. */
+async function runOnce(pid: number, run: RunOptions): Promise<number> {
+  const { send, clients, firstRun, round, name, signal } = run;
+  if (maxOthers < 1) await waitUntilQuiet(pid, maxOthers, signal);
+  const watch = await watchOthers(pid);
+  const { requests, warmUp } = options;
+  const [summary] = await measure({ send, clients: [clients], requests, warmUp, firstRun, signal });
+  // A part of a run would spoil the medians.
+  signal.throwIfAborted();
+  const share = await watch();
+  report({ server: name, round, others: Number.isNaN(share) ? null : share, summary: summary! });
+  return Number.isNaN(share) ? 0 : share;
+}
+
+interface RunOptions {
+  readonly send: Send;
+  readonly clients: number;
+  readonly firstRun: number;
+  readonly round: number;
+  readonly name: string;
+  readonly signal: AbortSignal;
 }
 
 function report(run: Run): void {
@@ -148,7 +180,7 @@ function report(run: Run): void {
 function print(): void {
   const names = servers.map(({ name }) => name);
   const machine = { cores: availableParallelism(), processor: cpus()[0]?.model, load: loadavg()[0]! };
-  const counted = undisturbed(runs, options.maxOthers / 100);
+  const counted = undisturbed(runs, maxOthers);
   const comparisons = compare(names, counted);
   if (options.json) {
     console.log(

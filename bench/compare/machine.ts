@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Processor time since the start, in milliseconds; not numbers where the system does not tell in this way. */
 export interface ProcessorTime {
@@ -10,7 +11,7 @@ export interface ProcessorTime {
 }
 
 /** From proc(5), as Linux has it. */
-export async function readProcessorTime(pid: number): Promise<ProcessorTime> {
+async function readProcessorTime(pid: number): Promise<ProcessorTime> {
   const stat = await readFile('/proc/stat', 'utf8').catch(() => undefined);
   if (stat === undefined) return { worked: Number.NaN, possible: Number.NaN, ofProcess: Number.NaN };
   const [user, nice, system, idle, waiting, interrupts, softInterrupts, stolen] = /^cpu +(.+)$/m
@@ -25,6 +26,32 @@ export async function readProcessorTime(pid: number): Promise<ProcessorTime> {
 export function shareOfOthers(before: ProcessorTime, after: ProcessorTime, ownMs: number): number {
   const others = after.worked - before.worked - (after.ofProcess - before.ofProcess) - ownMs;
   return Math.max(0, others) / (after.possible - before.possible);
+}
+
+/** How long the machine is watched to call it quiet. */
+const quietMs = 2_000;
+
+/**
+ * Resolves when others than `pid`'s processes and this one use no more than `maxOthers` of the machine; at once where
+ * the system does not tell.
+ */
+export async function waitUntilQuiet(pid: number, maxOthers: number, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const watch = await watchOthers(pid);
+    if (Number.isNaN(await watch())) return;
+    await delay(quietMs, undefined, { signal });
+    if ((await watch()) <= maxOthers) return;
+  }
+}
+
+/** Returns what tells the share of others from now on. */
+export async function watchOthers(pid: number): Promise<() => Promise<number>> {
+  const before = await readProcessorTime(pid);
+  const ownBefore = process.cpuUsage();
+  return async () => {
+    const { user, system } = process.cpuUsage(ownBefore);
+    return shareOfOthers(before, await readProcessorTime(pid), (user + system) / 1000);
+  };
 }
 
 async function timeOfTree(root: number): Promise<number> {

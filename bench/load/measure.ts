@@ -12,6 +12,8 @@ export interface MeasureOptions {
   readonly seconds?: number;
   /** Requests that each client makes before it is measured. */
   readonly warmUp: number;
+  /** Runs with different numbers share no request, so that no cache of the server's can serve one: the first's. */
+  readonly firstRun?: number;
   readonly signal: AbortSignal;
   readonly onMeasured?: (summary: Summary) => void | Promise<void>;
 }
@@ -29,8 +31,7 @@ export async function measure(options: MeasureOptions): Promise<Summary[]> {
   const { send, seconds, warmUp, signal } = options;
   const summaries: Summary[] = [];
   for (const [run, clients] of options.clients.entries()) {
-    // No two runs and no warm-up share a request, so that no cache of the server's can serve it.
-    const firstIndex = 2 * run * indexesOfRun;
+    const firstIndex = 2 * ((options.firstRun ?? 0) + run) * indexesOfRun;
     if (warmUp > 0) await runLoad({ send, clients, requests: warmUp * clients, firstIndex, signal });
     if (signal.aborted) break;
     const requests = seconds === undefined ? (options.requests ?? defaultRequests(clients)) : undefined;
