@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LimitGate } from '../src/api/limit-gate.js';
 import { PostgresLimitStore } from '../src/api/limit-store.js';
 import { openDatabase } from '../src/platform/database/database.js';
@@ -10,10 +11,11 @@ import { migrate } from '../src/platform/database/migrate.js';
 import { createLogger } from '../src/platform/logger.js';
 
 /**
- * How fast requests of one hot account are checked against their limits and settled: many at a time, for the checks in
- * a second, and one after the other, for the time that a check adds to a request. Postgres writes to disk as it would
- * in production.
+ * How fast requests of one hot account are checked against their limits and settled: one after the other and at a rate
+ * of arrival, for the time that a check adds to a request, and many at a time, for the checks in a second. Wanted are
+ * 3,000 checks a second on 2 cores, and 1.5 ms in the median. Postgres writes to disk as it would in production.
  */
+const wantedRate = 3_000;
 
 const logger = createLogger({ level: 'warn', name: 'bench' });
 const dataDir = join(tmpdir(), `headrace-bench-limits-${process.pid}`);
@@ -48,16 +50,29 @@ try {
     await Promise.all(
       gatesUsed.flatMap((gate) => Array.from({ length: options.atOnce }, () => client(gate))),
     );
-    const seconds = (performance.now() - begun) / 1000;
-    taken.sort((a, b) => a - b);
-    const at = (share: number) => (taken[Math.floor(taken.length * share)] ?? Number.NaN).toFixed(2);
-    return `${Math.round(taken.length / seconds)} checks/s, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+    return summary(taken, performance.now() - begun);
+  };
+  /** Requests come evenly, whether or not the ones before them have been answered. */
+  const arrive = async (gate: LimitGate, options: { rate: number; seconds: number }) => {
+    const taken: number[] = [];
+    const checks: Promise<number>[] = [];
+    const begun = performance.now();
+    while (checks.length < options.rate * options.seconds) {
+      const due = ((performance.now() - begun) / 1000) * options.rate;
+      while (checks.length < due) checks.push(check(gate).then((ms) => taken.push(ms)));
+      await sleep(1);
+    }
+    await Promise.all(checks);
+    return summary(taken, performance.now() - begun);
   };
 
   const load = loadavg().map((each) => each.toFixed(1));
   console.log(`${cpus().length} cores, load before: ${load.join(' ')}`);
   await run(gates, { atOnce: 16, seconds: 1 });
   console.log(`one at a time:               ${await run(gates.slice(0, 1), { atOnce: 1, seconds: 4 })}`);
+  console.log(
+    `${wantedRate} a second:             ${await arrive(gates[0]!, { rate: wantedRate, seconds: 4 })}`,
+  );
   console.log(`64 at once:                  ${await run(gates.slice(0, 1), { atOnce: 64, seconds: 4 })}`);
   console.log(`64 at once in each of two:   ${await run(gates, { atOnce: 64, seconds: 4 })}`);
   await Promise.all(gates.map((gate) => gate.close({ graceMs: 5_000 })));
@@ -65,4 +80,10 @@ try {
   await Promise.all(databases.map((database) => database.close()));
   await server.stop();
   await rm(dataDir, { recursive: true, force: true });
+}
+
+function summary(taken: number[], ms: number): string {
+  taken.sort((a, b) => a - b);
+  const at = (share: number) => (taken[Math.floor(taken.length * share)] ?? Number.NaN).toFixed(2);
+  return `${Math.round((taken.length * 1000) / ms)} checks/s, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
 }

@@ -2,9 +2,10 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ErrorKind } from '../../contract/errors.js';
 import type { ChangeContext } from '../../platform/change.js';
-import type { JsonSchema, OpenApiDocument, Operation, Parameter } from '../openapi/document.js';
+import type { JsonSchema, MediaType, OpenApiDocument, Operation, Parameter } from '../openapi/document.js';
 import { errorResponses, requestIdHeader } from '../openapi/responses.js';
 import { validate } from '../validate.js';
+import { exampleOf } from './examples.js';
 
 /** What an endpoint is given: its parts parsed, and in whose name it changes things. */
 interface Call<Body extends z.ZodType, Query extends z.ZodObject> {
@@ -29,6 +30,8 @@ const nothing = z.object({});
 /** A schema of the contract that has a name of its own in the description. */
 export type NamedSchema = z.ZodType;
 
+type Answers = { one: NamedSchema } | { many: NamedSchema } | { page: NamedSchema };
+
 /**
  * Describes and implements one endpoint. `one`, `many` and `page` are the schema of what it answers with. One that
  * answers with a page is given a `limit` that is one more than is shown, to tell whether there are more.
@@ -44,11 +47,10 @@ export function endpoint<
   description?: string;
   body?: Body;
   query?: Query;
-  answers: { one: NamedSchema } | { many: NamedSchema } | { page: NamedSchema };
+  answers: Answers;
   run: (call: Call<Body, Query>) => Promise<unknown>;
 }): Endpoint {
   const { method, path, body, query, answers, run, ...words } = options;
-  const schema = schemaOf(answers);
   const kinds: ErrorKind[] = ['unauthorized', 'routeNotFound', 'rpmLimit', 'internal', 'overloaded'];
   if (body !== undefined || query !== undefined || path.includes('{id}')) kinds.unshift('invalidParameter');
   if (body !== undefined) kinds.push('bodyTooLarge', 'unsupportedMediaType');
@@ -61,10 +63,19 @@ export function endpoint<
       security: [{ admin: [] }],
       parameters: [...pathParameters(path), ...queryParameters(query)],
       ...(body && {
-        requestBody: { required: true, content: { 'application/json': { schema: refer(body) } } },
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': { schema: refer(body), examples: { usual: { value: exampleOf(body) } } },
+          },
+        },
       }),
       responses: {
-        200: { description: 'Done.', headers: requestIdHeader, content: { 'application/json': { schema } } },
+        200: {
+          description: 'Done.',
+          headers: requestIdHeader,
+          content: { 'application/json': describeAnswer(answers) },
+        },
         ...errorResponses(kinds),
       },
     },
@@ -117,9 +128,15 @@ function refer(schema: NamedSchema): JsonSchema {
   return { $ref: `#/components/schemas/${schema.meta()?.id}` };
 }
 
-function schemaOf(answers: { one: NamedSchema } | { many: NamedSchema } | { page: NamedSchema }): JsonSchema {
-  if ('one' in answers) return refer(answers.one);
-  return listOf(refer('many' in answers ? answers.many : answers.page));
+function describeAnswer(answers: Answers): MediaType {
+  const [schema] = Object.values(answers) as [NamedSchema];
+  const one = exampleOf(schema);
+  return 'one' in answers
+    ? { schema: refer(schema), examples: { usual: { value: one } } }
+    : {
+        schema: listOf(refer(schema)),
+        examples: { usual: { value: { object: 'list', data: [one], has_more: false } } },
+      };
 }
 
 function listOf(items: JsonSchema): JsonSchema {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditEntrySchema } from '../../../src/contract/admin.js';
 import { childrenOf, parseXml } from '../../support/xml.js';
+import { Description } from '../support/description.js';
 import { AdminService, adminToken } from './admin-service.js';
 
 let service: AdminService;
@@ -65,8 +66,11 @@ describe('the token of the administration', () => {
     }
   });
 
-  it('opens the description of every endpoint, under a tag of its own', async () => {
+  it('opens the description of every endpoint, under a tag of its own, with examples of every body', async () => {
     const document = (await service.app.inject({ url: '/openapi.json' })).json();
+    const description = new Description(document);
+    description.expectExamples();
+    expect(await description.problems()).toEqual([]);
     expect(document.tags.map(({ name }: { name: string }) => name)).toContain('Administration');
     expect(document.paths['/admin/v1/models/{id}'].patch.security).toEqual([{ admin: [] }]);
     const names = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);

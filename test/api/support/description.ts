@@ -1,3 +1,4 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core';
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
@@ -54,6 +55,44 @@ export class Description {
         .map((data) => this.#eventErrors(data))
         .join('');
     return this.errors(schema, body);
+  }
+
+  /** Every body has examples, and they fit its schema. */
+  expectExamples(): void {
+    const { paths, webhooks } = this.document;
+    // A whole description, and a whole page, would be no examples.
+    const selfExplaining = ['/openapi.json', '/docs'];
+    const described = Object.entries({ ...paths, ...webhooks }).filter(
+      ([path]) => !selfExplaining.includes(path),
+    );
+    for (const [path, methods] of described) {
+      for (const { requestBody, responses } of Object.values(methods)) {
+        const contents = [requestBody, ...Object.values(responses)].flatMap((each) =>
+          Object.entries(each?.content ?? {}),
+        );
+        for (const [type, media] of contents) {
+          const values = Object.values(media.examples ?? {}).map(({ value }) => value);
+          expect(values, `${path} ${type}`).not.toEqual([]);
+          for (const value of values) {
+            const body = typeof value === 'string' ? value : JSON.stringify(value);
+            expect(this.bodyErrors(type, media, body), `${path} ${type} ${body}`).toBe('');
+          }
+        }
+      }
+    }
+  }
+
+  /** What a linter would change. */
+  async problems(): Promise<string[]> {
+    const problems = await lintFromString({
+      source: JSON.stringify(this.document),
+      absoluteRef: '/openapi.json',
+      config: await createConfig({ extends: ['recommended'] }),
+    });
+    return problems.map(
+      ({ severity, ruleId, message, location }) =>
+        `${severity} ${ruleId}: ${message} ${location[0]?.pointer}`,
+    );
   }
 
   /** A response of an operation has the status, the headers, the type and the body that are described. */
