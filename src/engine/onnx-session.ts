@@ -30,7 +30,14 @@ export class OnnxSession {
       executionMode: 'sequential',
       graphOptimizationLevel: 'all',
       logSeverityLevel: 3,
-      extra: { session: { intra_op: { allow_spinning: options.spinning === false ? '0' : '1' } } },
+      extra: {
+        session: {
+          intra_op: { allow_spinning: options.spinning === false ? '0' : '1' },
+          // On processors without VNNI, products of unsigned and signed bytes overflow 16 bits: weights are made
+          // unsigned there, and products are right. Elsewhere this changes nothing.
+          x64quantprecision: '1',
+        },
+      },
     });
     return new OnnxSession(session);
   }
