@@ -20,6 +20,14 @@ export interface EngineSettings {
   readonly prefixBytes: number;
   /** Threads of ONNX Runtime. */
   readonly threads: number;
+  /** A decoder that judges documents, and serves as an encoder: how much likelier it finds yes than no comes next. */
+  readonly judge?: JudgeTokens | undefined;
+}
+
+/** The tokens of a judge's two answers. */
+export interface JudgeTokens {
+  readonly yes: number;
+  readonly no: number;
 }
 
 /**

@@ -2,11 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { compiledFiles, manifestSchema } from '../models/manifest.js';
+import { compiledFiles, judgeManifest, manifestSchema } from '../models/manifest.js';
 import { DecoderEngine } from './decoder-engine.js';
 import { EncoderEngine } from './encoder-engine.js';
 import { EngineLoop } from './engine-loop.js';
 import { GrammarCache } from './grammar-cache.js';
+import { JudgeRunner } from './judge-runner.js';
 import { OnnxDecoderRunner } from './onnx-decoder-runner.js';
 import { OnnxEncoderRunner } from './onnx-encoder-runner.js';
 import { OnnxSession } from './onnx-session.js';
@@ -27,10 +28,8 @@ const session = await OnnxSession.open(join(settings.folder, compiledFiles.graph
   spinning: false,
 });
 const limits = { ...settings, contextLength: Math.min(settings.contextLength, manifest.contextLength) };
-const engine =
-  manifest.kind === 'decoder'
-    ? new DecoderEngine(new OnnxDecoderRunner(session, manifest), limits)
-    : new EncoderEngine(new OnnxEncoderRunner(session, manifest), limits);
+const served = settings.judge && manifest.kind === 'decoder' ? judgeManifest(manifest) : manifest;
+const engine = buildEngine();
 
 const loop = new EngineLoop(engine, {
   onEvents: (events) => post({ type: 'events', events }, transfers(events)),
@@ -68,7 +67,15 @@ port.on('message', (message: ToThread) => {
       message satisfies never;
   }
 });
-post({ type: 'ready', manifest });
+post({ type: 'ready', manifest: served });
+
+function buildEngine(): DecoderEngine | EncoderEngine {
+  if (manifest.kind === 'encoder') return new EncoderEngine(new OnnxEncoderRunner(session, manifest), limits);
+  const decoder = new OnnxDecoderRunner(session, manifest);
+  return settings.judge && served.kind === 'encoder'
+    ? new EncoderEngine(new JudgeRunner(decoder, served, settings.judge), limits)
+    : new DecoderEngine(decoder, limits);
+}
 
 function post(message: FromThread, transfer: ArrayBuffer[] = []): void {
   port.postMessage(message, transfer);

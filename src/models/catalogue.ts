@@ -72,7 +72,12 @@ export const chatModelSchema = z.strictObject({
     .default({ maxTokens: 512 }),
 });
 
-export const rerankModelSchema = z.strictObject({ ...served, task: z.literal('rerank') });
+export const rerankModelSchema = z.strictObject({
+  ...served,
+  task: z.literal('rerank'),
+  /** What a causal model is told to judge by; of no meaning to an encoder. */
+  instruction: z.string().min(1).optional(),
+});
 
 export const catalogueModelSchema = z.discriminatedUnion('task', [chatModelSchema, rerankModelSchema]);
 export type CatalogueModel = z.infer<typeof catalogueModelSchema>;

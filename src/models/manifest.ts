@@ -58,9 +58,12 @@ export type DecoderManifest = z.infer<typeof decoderManifestSchema>;
 export const encoderManifestSchema = z.object({
   ...common,
   kind: z.literal('encoder'),
-  /** `cross-encoder`: a row is one relevance logit of a (query, document) pair. `bi-encoder`: an embedding. */
-  scoring: z.enum(['cross-encoder', 'bi-encoder']),
-  /** Length of an output row: 1 for a cross-encoder, the hidden size for a bi-encoder. */
+  /**
+   * `cross-encoder`: a row is one relevance logit of a (query, document) pair. `bi-encoder`: an embedding. `judge`: a
+   * causal model is asked whether the document answers the query, and a row is the logit of its yes over its no.
+   */
+  scoring: z.enum(['cross-encoder', 'bi-encoder', 'judge']),
+  /** Length of an output row: the hidden size for a bi-encoder, else 1. */
   dimension: z.int().positive(),
   paddingToken: z.int(),
   /** Whether the graph takes `token_type_ids`. */
@@ -69,6 +72,20 @@ export const encoderManifestSchema = z.object({
   firstPosition: z.int(),
 });
 export type EncoderManifest = z.infer<typeof encoderManifestSchema>;
+
+/** A causal model as what it is when it judges documents: something that makes one row of each sequence. */
+export function judgeManifest(decoder: DecoderManifest): EncoderManifest {
+  const { format, architecture, weights, sourceSha256, vocabularySize, contextLength } = decoder;
+  return {
+    ...{ format, architecture, weights, sourceSha256, vocabularySize, contextLength },
+    kind: 'encoder',
+    scoring: 'judge',
+    dimension: 1,
+    paddingToken: 0,
+    tokenTypes: false,
+    firstPosition: 0,
+  };
+}
 
 export const manifestSchema = z.discriminatedUnion('kind', [decoderManifestSchema, encoderManifestSchema]);
 export type Manifest = z.infer<typeof manifestSchema>;

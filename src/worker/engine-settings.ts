@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os';
-import type { EngineSettings } from '../engine/engine.js';
+import type { EngineSettings, JudgeTokens } from '../engine/engine.js';
 import { bytesPerPosition } from '../engine/kv-layer.js';
 import type { CatalogueModel } from '../models/catalogue.js';
 import type { Manifest } from '../models/manifest.js';
@@ -28,10 +28,13 @@ export function engineSettings(options: {
   manifest: Manifest;
   entry: CatalogueModel;
   config: Pick<Config, 'maxSequences'>;
+  /** Of a decoder that judges documents. */
+  judge?: JudgeTokens | undefined;
 }): EngineSettings {
-  const { folder, manifest, entry, config } = options;
+  const { folder, manifest, entry, config, judge } = options;
+  const kind = judge ? 'encoder' : manifest.kind;
   const contextLength = servedContext(manifest, entry);
-  const kv = manifest.kind === 'decoder' ? kvBytes(manifest, entry, contextLength) : 0;
+  const kv = manifest.kind === 'decoder' && !judge ? kvBytes(manifest, entry, contextLength) : 0;
   return {
     folder,
     maxSequences: config.maxSequences,
@@ -39,8 +42,9 @@ export function engineSettings(options: {
     kvBytes: kv,
     prefixBytes: Math.floor(kv / 8),
     chunkTokens,
-    maxBatchTokens: maxBatchTokens[manifest.kind],
+    maxBatchTokens: maxBatchTokens[kind],
     threads: entry.threads ?? availableParallelism(),
+    judge,
   };
 }
 

@@ -4,6 +4,7 @@ import type { EncoderManifest } from '../models/manifest.js';
 import { type ChunkOptions, chunks, tokensOfChunks } from './chunks.js';
 import type { EngineRuns } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
+import { documentLead, JudgeFormat } from './judge-format.js';
 import { cosineRelevance, sigmoid } from './relevance.js';
 import type { Reservations } from './reservations.js';
 import type { FormattedSequence } from './sequence-format.js';
@@ -18,6 +19,8 @@ export interface RerankRunnerOptions {
   readonly reservations?: Pick<Reservations, 'cover'> | undefined;
   /** Positions of one sequence, control tokens included. */
   readonly contextLength: number;
+  /** What a causal model is told to judge by, where it is not the usual. */
+  readonly instruction?: string | undefined;
   /** Tokens handed to the engine together; the next such batch is prepared while one runs. */
   readonly batchTokens?: number;
   /** Documents, and their characters, that are tokenized together: between two such calls a request can end. */
@@ -42,6 +45,8 @@ class Batch {
 interface Comparison {
   /** Document tokens of a chunk at most. */
   readonly chunkSize: number;
+  /** What a document is read with in front of it. */
+  readonly lead: string;
   /** What is run once, ahead of the chunks. */
   readonly query?: { readonly sequence: FormattedSequence; readonly take: (row: Float32Array) => void };
   format(chunk: Int32Array): FormattedSequence;
@@ -68,10 +73,9 @@ export class RerankRunner {
    * @throws ServiceError when the request cannot be answered; the reason of the request's signal when it ends early.
    */
   async run(job: RerankJob, request: HeldRequest): Promise<void> {
-    const { manifest, contextLength } = this.#options;
+    const { contextLength } = this.#options;
     const query = await this.#texts.tokensOf(job.query, { maxTokens: contextLength, signal: request.signal });
-    const comparison =
-      manifest.scoring === 'cross-encoder' ? this.#crossEncoder(query) : this.#biEncoder(query);
+    const comparison = await this.#comparison(job.query, query);
     // By text: equal documents are run once, so that their scores are the same to the last bit.
     const best = new Map(job.documents.map((document) => [document, 0]));
 
@@ -87,20 +91,51 @@ export class RerankRunner {
     request.reply.send({ type: 'ranked', scores, spent: request.spent, timings: request.timings() });
   }
 
-  #crossEncoder(query: Int32Array): Comparison {
-    const { contextLength, tokenizer } = this.#options;
-    const chunkSize = contextLength - tokenizer.format.pairOverhead - query.length;
-    if (chunkSize < 1) {
-      throw new ServiceError(
-        'invalidParameter',
-        `query: leaves no room for a document in the context of ${contextLength} tokens`,
-      );
+  async #comparison(text: string, query: Int32Array): Promise<Comparison> {
+    const { scoring } = this.#options.manifest;
+    switch (scoring) {
+      case 'cross-encoder':
+        return this.#crossEncoder(query);
+      case 'bi-encoder':
+        return this.#biEncoder(query);
+      case 'judge':
+        return await this.#judge(text, query);
+      default:
+        return scoring satisfies never;
     }
+  }
+
+  #crossEncoder(query: Int32Array): Comparison {
+    const { tokenizer } = this.#options;
     return {
-      chunkSize,
+      chunkSize: this.#roomBeside(tokenizer.format.pairOverhead + query.length),
+      lead: '',
       format: (chunk) => tokenizer.format.pair(query, chunk),
       score: ([logit]) => sigmoid(logit!),
     };
+  }
+
+  /** @throws ServiceError when the query alone fills the context; a text that long is not tokenized whole. */
+  async #judge(text: string, query: Int32Array): Promise<Comparison> {
+    const { tokenizer, instruction } = this.#options;
+    this.#roomBeside(query.length);
+    const format = await JudgeFormat.of(tokenizer, { instruction, query: text });
+    return {
+      chunkSize: this.#roomBeside(format.overhead),
+      lead: documentLead,
+      format: (chunk) => format.around(chunk),
+      score: ([logit]) => sigmoid(logit!),
+    };
+  }
+
+  /** Tokens that are left for a document. */
+  #roomBeside(tokens: number): number {
+    const { contextLength } = this.#options;
+    if (tokens < contextLength) return contextLength - tokens;
+    throw new ServiceError(
+      'invalidParameter',
+      `query: leaves no room for a document in the context of ${contextLength} tokens`,
+    );
   }
 
   #biEncoder(query: Int32Array): Comparison {
@@ -115,6 +150,7 @@ export class RerankRunner {
     let embedding = new Float32Array();
     return {
       chunkSize,
+      lead: '',
       query: {
         sequence: tokenizer.format.single(query),
         take: (row) => {
@@ -135,8 +171,10 @@ export class RerankRunner {
     const cut: ChunkOptions = { size: comparison.chunkSize, overlap: overlapTokens, max: maxChunksPerDoc };
     let batch = new Batch();
     if (comparison.query !== undefined) batch.add(comparison.query.sequence, comparison.query.take);
-    for await (const read of this.#texts.read(best.keys(), { maxTokens: tokensOfChunks(cut), signal })) {
-      for (const { text, tokens } of read) {
+    const texts = [...best.keys()].map((text) => comparison.lead + text);
+    for await (const readTexts of this.#texts.read(texts, { maxTokens: tokensOfChunks(cut), signal })) {
+      for (const { text: read, tokens } of readTexts) {
+        const text = read.slice(comparison.lead.length);
         checkOverlap(tokens.length, cut);
         const take = (row: Float32Array) => {
           const score = comparison.score(row);

@@ -10,6 +10,7 @@ import { type Config, ConfigError } from '../platform/config.js';
 import { openDatabase } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
 import { engineSettings } from './engine-settings.js';
+import { judgeTokens } from './judge-format.js';
 import { Tokenizer } from './tokenizer.js';
 import { createWorker, type Worker } from './worker.js';
 
@@ -57,11 +58,14 @@ export async function startWorker(options: StartWorkerOptions): Promise<StartedW
       python: config.python,
       signal,
     });
-    const settings = engineSettings({ folder, manifest, entry, config });
+    const tokenizer = await Tokenizer.load(folder);
+    const isJudge = entry.task === 'rerank' && manifest.kind === 'decoder';
+    const judge = isJudge ? await judgeTokens(tokenizer) : undefined;
+    const settings = engineSettings({ folder, manifest, entry, config, judge });
     const starting = startEngineThread(settings, { signal, script: engineScript });
     // Before anything else can fail: a thread that comes up after that is closed too.
     opened.push({ close: () => starting.then((thread) => thread.close()).catch(() => {}) });
-    const [tokenizer, engine] = await Promise.all([Tokenizer.load(folder), starting]);
+    const engine = await starting;
     signal.throwIfAborted();
     const worker = await createWorker({
       id: randomUUID(),

@@ -185,7 +185,14 @@ function createRunner(options: WorkerOptions, runs: EngineRuns): Runner {
     };
   }
   if (manifest.kind === 'encoder' && entry.task === 'rerank') {
-    const rerank = new RerankRunner({ manifest, tokenizer, runs, reservations, contextLength });
+    const rerank = new RerankRunner({
+      manifest,
+      tokenizer,
+      runs,
+      reservations,
+      contextLength,
+      instruction: entry.instruction,
+    });
     return {
       run: (job, request) => (job.kind === 'rerank' ? rerank.run(job, request) : refuse(entry)),
       close: async () => {},
