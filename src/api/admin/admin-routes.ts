@@ -33,12 +33,15 @@ export class AdminGate {
   admit(authorization: string | undefined, address: string): void {
     const retryAfterSeconds = this.#failures.waitSeconds(address);
     if (retryAfterSeconds > 0) throw new ServiceError('rpmLimit', tooManyFailures, { retryAfterSeconds });
-    const token = /^bearer +([^\s]+) *$/i.exec(authorization ?? '')?.[1] ?? '';
+    const refusal = new ServiceError('unauthorized', 'The token of the administration is missing or wrong.');
+    // Who sends none tries none.
+    if (authorization === undefined) throw refusal;
+    const token = /^bearer +([^\s]+) *$/i.exec(authorization)?.[1] ?? '';
     if (timingSafeEqual(digest(token), this.#sha256)) return;
     const emptied = this.#failures.add(address);
     this.#logger.warn({ address }, 'a wrong token of the administration was sent');
     if (emptied) this.#logger.warn({ address }, 'an address that sends wrong tokens has to wait');
-    throw new ServiceError('unauthorized', 'The token of the administration is missing or wrong.');
+    throw refusal;
   }
 }
 

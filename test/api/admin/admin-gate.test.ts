@@ -20,7 +20,7 @@ function open() {
       return error instanceof ServiceError ? error.kind : 'broken';
     }
   };
-  return { clock, lines, outcome };
+  return { clock, lines, gate, outcome };
 }
 
 describe('an address that sends wrong tokens', () => {
@@ -35,6 +35,13 @@ describe('an address that sends wrong tokens', () => {
     expect(outcomes.filter((each) => each === 'rpmLimit')).toHaveLength(10_000 - tried);
     expect(lines.length).toBeLessThan(2 * tried);
     expect(lines.join('')).not.toContain('guess-');
+  });
+
+  it('does not wait for requests without any', () => {
+    const { lines, gate, outcome } = open();
+    for (let i = 0; i < 100; i++) expect(() => gate.admit(undefined, address)).toThrow('missing or wrong');
+    expect(lines).toEqual([]);
+    expect(outcome(token)).toBe('admitted');
   });
 
   it('does not learn meanwhile which one is right', () => {
