@@ -124,11 +124,17 @@ export class Sampler {
     return this.#pick(count, total);
   }
 
+  /** The cutoff of top-p. Weights that even all together do not reach what it leaves out are not in the nucleus. */
   #nucleus(candidates: number, total: number) {
+    const { topP } = this.#sampling;
     const { weights, reordered } = this.#scratch;
-    const copy = reordered.subarray(0, candidates);
-    copy.set(weights.subarray(0, candidates));
-    return massCutoff(copy, this.#sampling.topP * total);
+    const floor = ((1 - topP) * total) / (2 * candidates);
+    let count = 0;
+    for (let index = 0; index < candidates; index++) {
+      const weight = weights[index]!;
+      if (weight >= floor) reordered[count++] = weight;
+    }
+    return massCutoff(reordered.subarray(0, count), topP * total);
   }
 
   #pick(count: number, total: number): number {
