@@ -1,4 +1,4 @@
-import type { Manifest } from '../models/manifest.js';
+import type { ExecutionProvider, Manifest } from '../models/manifest.js';
 import type { Vocabulary } from './grammar.js';
 import type { EncodeRequest, EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 
@@ -20,6 +20,8 @@ export interface EngineSettings {
   readonly prefixBytes: number;
   /** Threads of ONNX Runtime. */
   readonly threads: number;
+  /** What runs the graph: the processor when left out. */
+  readonly provider?: ExecutionProvider | undefined;
   /** A decoder that judges documents, and serves as an encoder: how much likelier it finds yes than no comes next. */
   readonly judge?: JudgeTokens | undefined;
 }

@@ -1,4 +1,5 @@
 import * as ort from 'onnxruntime-node';
+import type { ExecutionProvider } from '../models/manifest.js';
 
 /** A tensor as it goes in and out of a graph; `data` is used in place, not copied, on the way in. */
 export interface Tensor {
@@ -11,7 +12,10 @@ export interface OnnxSessionOptions {
   readonly threads: number;
   /** Whether ONNX Runtime's threads spin between runs: quicker steps, at the cost of a core that never rests. */
   readonly spinning?: boolean;
-  readonly providers?: readonly string[];
+  /** What runs the graph: the processor when left out. */
+  readonly provider?: ExecutionProvider | undefined;
+  /** How the name of a file begins to which `close` writes how long each operator took; none when left out. */
+  readonly profilePrefix?: string;
 }
 
 /** The one place that touches onnxruntime-node. `run` blocks the calling thread until the graph has run. */
@@ -22,14 +26,20 @@ export class OnnxSession {
     this.#session = session;
   }
 
+  /** @throws Error when the graph cannot be loaded, or the execution provider cannot be used on this machine. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
-    const session = await ort.InferenceSession.create(path, {
-      executionProviders: [...(options.providers ?? ['cpu'])],
+    const provider = options.provider ?? 'cpu';
+    const loading = ort.InferenceSession.create(path, {
+      executionProviders: [provider],
       intraOpNumThreads: options.threads,
       interOpNumThreads: 1,
       executionMode: 'sequential',
       graphOptimizationLevel: 'all',
       logSeverityLevel: 3,
+      ...(options.profilePrefix !== undefined && {
+        enableProfiling: true,
+        profileFilePrefix: options.profilePrefix,
+      }),
       extra: {
         session: {
           intra_op: { allow_spinning: options.spinning === false ? '0' : '1' },
@@ -39,7 +49,7 @@ export class OnnxSession {
         },
       },
     });
-    return new OnnxSession(session);
+    return new OnnxSession(await loading.catch((error) => fail(provider, error)));
   }
 
   get inputNames(): readonly string[] {
@@ -66,4 +76,14 @@ export class OnnxSession {
   async close(): Promise<void> {
     await this.#session.release();
   }
+}
+
+/** ONNX Runtime says which file it did not find, and not what that means. */
+function fail(provider: ExecutionProvider, error: Error): never {
+  if (provider === 'cpu') throw error;
+  const known = ort.listSupportedBackends().map(({ name }) => name);
+  const reason = known.includes(provider)
+    ? `it needs hardware or libraries that are not here (${error.message.split('\n', 1)[0]})`
+    : `this build of ONNX Runtime has ${known.join(', ')}`;
+  throw new Error(`The execution provider "${provider}" cannot be used: ${reason}`, { cause: error });
 }

@@ -25,6 +25,7 @@ const manifest = manifestSchema.parse(
 // they take the cores from those who would use them, and each run waits for one that is not scheduled.
 const session = await OnnxSession.open(join(settings.folder, compiledFiles.graph), {
   threads: settings.threads,
+  provider: settings.provider,
   spinning: false,
 });
 const limits = { ...settings, contextLength: Math.min(settings.contextLength, manifest.contextLength) };

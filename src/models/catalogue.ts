@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { limitsSchema } from '../contract/limits.js';
-import { weightFormatSchema } from './manifest.js';
+import { executionProviderSchema, weightFormatSchema } from './manifest.js';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal digits');
 
@@ -53,6 +53,8 @@ const served = {
   kvMiB: z.int().min(1).optional(),
   /** Threads for ONNX Runtime in one worker; the default is the machine's cores. */
   threads: z.int().min(1).optional(),
+  /** What runs the graph; whatever it cannot run, the processor does. */
+  provider: executionProviderSchema.optional(),
   /** Of each account, where the account has none of its own. */
   limits: limitsSchema.optional(),
 };

@@ -17,6 +17,10 @@ export type WeightFormat = z.infer<typeof weightFormatSchema>;
 export const kvFormatSchema = z.enum(['float32', 'int8']);
 export type KvFormat = z.infer<typeof kvFormatSchema>;
 
+/** What runs a graph, as onnxruntime-node calls it. Which of them work depends on the machine. */
+export const executionProviderSchema = z.enum(['cpu', 'cuda', 'tensorrt', 'dml', 'coreml', 'webgpu']);
+export type ExecutionProvider = z.infer<typeof executionProviderSchema>;
+
 const common = {
   format: z.literal(manifestFormat),
   /** The architecture's name as its own config gives it: `llama`, `bert`, ... */

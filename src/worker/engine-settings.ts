@@ -44,6 +44,7 @@ export function engineSettings(options: {
     chunkTokens,
     maxBatchTokens: maxBatchTokens[kind],
     threads: entry.threads ?? availableParallelism(),
+    provider: entry.provider,
     judge,
   };
 }
