@@ -19,15 +19,18 @@ import {
   type EncoderManifest,
   manifestSchema,
 } from '../src/models/manifest.js';
+import { type OperatorShares, profileOperators } from './engine/operator-profile.js';
 
 type Spent = DecoderEngine['spentMs'];
+const parts = ['step', 'run', 'sample', 'copy'] as const;
 
 /** One measurement. Shares are of the time of a step. */
 interface Row {
   readonly what: string;
   readonly 'tokens/s': number;
   readonly 'step ms': number;
-  readonly run?: string;
+  readonly projections?: string;
+  readonly attention?: string;
   readonly sampling?: string;
   readonly copying?: string;
   readonly rest?: string;
@@ -52,10 +55,12 @@ const budgetMs = Number(values.seconds) * 1000;
 const manifest = manifestSchema.parse(
   JSON.parse(await readFile(join(folder, compiledFiles.manifest), 'utf8')),
 );
-const session = await OnnxSession.open(join(folder, compiledFiles.graph), {
+const graph = join(folder, compiledFiles.graph);
+const sessionOptions = {
   threads: values.threads === undefined ? availableParallelism() : Number(values.threads),
   spinning: !values['no-spinning'],
-});
+};
+const session = await OnnxSession.open(graph, sessionOptions);
 const rows = manifest.kind === 'decoder' ? await benchDecoder(manifest) : await benchEncoder(manifest);
 if (values.json) console.log(JSON.stringify(rows, null, 2));
 else console.table(rows);
@@ -88,20 +93,24 @@ function buildEngine(runner: OnnxDecoderRunner, model: DecoderManifest): Decoder
 
 /** Whole prompts, one after the other, each with the first token it leads to. */
 async function prefill(runner: OnnxDecoderRunner, model: DecoderManifest, length: number): Promise<Row> {
-  const engine = buildEngine(runner, model);
-  const once = async () => {
+  const once = async (engine: DecoderEngine) => {
     engine.generate(request(model, { prompt: randomPrompt(length, model.vocabularySize), maxTokens: 1 }));
     while (engine.busy) await engine.step();
   };
-  await once();
+  const engine = buildEngine(runner, model);
+  await once(engine);
   const before = engine.spentMs;
   let runs = 0;
   const started = performance.now();
   while (performance.now() - started < budgetMs) {
-    await once();
+    await once(engine);
     runs++;
   }
-  return row(`prefill ${length}`, { engine, before, steps: runs, tokens: runs * length });
+  const spent = subtract(engine.spentMs, before);
+  const operators = await profile(model, 4, async (profiled) => {
+    for (let run = 0; run <= 4; run++) await once(profiled);
+  });
+  return describe({ what: `prefill ${length}`, spent, operators, steps: runs, tokens: runs * length });
 }
 
 /** Steps of `batch` sequences around a length of `context`. They are choices of one prompt, to be read but once. */
@@ -111,31 +120,50 @@ async function decode(
   batch: number,
   context: number,
 ): Promise<Row> {
-  const engine = buildEngine(runner, model);
-  const steps = 64;
   const warmUp = 4;
-  const prompt = randomPrompt(context - steps / 2 - warmUp, model.vocabularySize);
-  let measured = 0;
-  const total: Spent = { step: 0, run: 0, sample: 0, copy: 0 };
-  while (measured === 0 || total.step < budgetMs) {
-    engine.generate(request(model, { prompt, choices: batch, maxTokens: steps + warmUp + 2 }));
-    while (
-      engine.counters().decodeTokens <
-      (measured / steps + 1) * batch * (warmUp + 1) + measured * batch
-    ) {
-      await engine.step();
-    }
+  /** Steps of all sequences together, after the prompt was read and some steps were made, and what they took. */
+  const steps = async (engine: DecoderEngine, count: number): Promise<Spent> => {
+    const prompt = randomPrompt(context - Math.round(count / 2) - warmUp, model.vocabularySize);
+    engine.generate(request(model, { prompt, choices: batch, maxTokens: count + warmUp + 2 }));
+    const decoded = engine.counters().decodeTokens;
+    while (engine.counters().decodeTokens < decoded + batch * warmUp) await engine.step();
     const before = engine.spentMs;
-    for (let step = 0; step < steps; step++) await engine.step();
-    const after = engine.spentMs;
-    for (const part of ['step', 'run', 'sample', 'copy'] as const) {
-      total[part] += after[part] - before[part];
-    }
-    measured += steps;
+    for (let step = 0; step < count; step++) await engine.step();
+    const spent = subtract(engine.spentMs, before);
     engine.cancel('bench');
     await engine.step();
+    return spent;
+  };
+  const engine = buildEngine(runner, model);
+  const count = 64;
+  const spent: Spent = { step: 0, run: 0, sample: 0, copy: 0 };
+  let made = 0;
+  while (made === 0 || spent.step < budgetMs) {
+    const more = await steps(engine, count);
+    for (const part of parts) spent[part] += more[part];
+    made += count;
   }
-  return describe(`decode B=${batch} context ${context}`, total, measured, measured * batch);
+  const operators = await profile(model, 8, async (profiled) => {
+    await steps(profiled, 8);
+  });
+  const what = `decode B=${batch} context ${context}`;
+  return describe({ what, spent, operators, steps: made, tokens: made * batch });
+}
+
+/** What the operators take in the last `runs` runs of what `work` has an engine do, in a session of its own. */
+function profile(
+  model: DecoderManifest,
+  runs: number,
+  work: (engine: DecoderEngine) => Promise<void>,
+): Promise<OperatorShares> {
+  return profileOperators(runs, async (profilePrefix) => {
+    const profiled = await OnnxSession.open(graph, { ...sessionOptions, profilePrefix });
+    try {
+      await work(buildEngine(new OnnxDecoderRunner(profiled, model), model));
+    } finally {
+      await profiled.close();
+    }
+  });
 }
 
 async function benchEncoder(model: EncoderManifest): Promise<Row[]> {
@@ -170,30 +198,30 @@ async function benchEncoder(model: EncoderManifest): Promise<Row[]> {
   return measured;
 }
 
-function row(
-  what: string,
-  run: { engine: DecoderEngine; before: Spent; steps: number; tokens: number },
-): Row {
-  const after = run.engine.spentMs;
-  const spent: Spent = {
-    step: after.step - run.before.step,
-    run: after.run - run.before.run,
-    sample: after.sample - run.before.sample,
-    copy: after.copy - run.before.copy,
-  };
-  return describe(what, spent, run.steps, run.tokens);
+function subtract(after: Spent, before: Spent): Spent {
+  return Object.fromEntries(parts.map((part) => [part, after[part] - before[part]])) as unknown as Spent;
 }
 
-function describe(what: string, spent: Spent, steps: number, tokens: number): Row {
+function describe(measured: {
+  what: string;
+  spent: Spent;
+  operators: OperatorShares;
+  steps: number;
+  tokens: number;
+}): Row {
+  const { what, spent, operators, steps, tokens } = measured;
   const share = (ms: number) => `${((100 * ms) / spent.step).toFixed(1)}%`;
+  const projections = spent.run * operators.projections;
+  const attention = spent.run * operators.attention;
   return {
     what,
     'tokens/s': Math.round((tokens / spent.step) * 1000),
     'step ms': round(spent.step / steps),
-    run: share(spent.run),
+    projections: share(projections),
+    attention: share(attention),
     sampling: share(spent.sample),
     copying: share(spent.copy),
-    rest: share(spent.step - spent.run - spent.sample - spent.copy),
+    rest: share(spent.step - projections - attention - spent.sample - spent.copy),
   };
 }
 
