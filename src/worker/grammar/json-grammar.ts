@@ -83,11 +83,13 @@ class Writer implements SchemaWriter {
       nodes.set(key, { node, shapes });
       for (const shape of shapes) waiting.push(...childNodes(shape, this.reader));
     }
+    const inwards = [...nodes].reverse();
     const possible = new Set<string>();
     const holds = (node: Node) => possible.has(this.reader.keyOf(node));
     for (let grown = true; grown; ) {
       grown = false;
-      for (const [key, { shapes }] of nodes) {
+      // Parts come behind what they are parts of, and say whether it is possible.
+      for (const [key, { shapes }] of inwards) {
         if (possible.has(key) || !shapes.some((shape) => isPossible(shape, this.reader, holds))) continue;
         possible.add(key);
         grown = true;

@@ -71,6 +71,7 @@ export interface ObjectShape {
 
 /** What both shapes allow; undefined when a value cannot fit both. Constants are checked by the caller. */
 export function mergeShapes(one: Shape, other: Shape): Shape | undefined {
+  if (one === other) return one;
   if (one.kind === 'constant' && other.kind === 'constant') {
     return isDeepStrictEqual(one.value, other.value) ? one : undefined;
   }
@@ -97,7 +98,7 @@ export function mergeShapes(one: Shape, other: Shape): Shape | undefined {
       ...one,
       minItems: Math.max(one.minItems, other.minItems),
       maxItems: Math.min(one.maxItems, other.maxItems),
-      clauses: [...one.clauses, ...other.clauses],
+      clauses: [...new Set([...one.clauses, ...other.clauses])],
     };
   }
   if (one.kind === 'object' && other.kind === 'object') {
@@ -106,8 +107,8 @@ export function mergeShapes(one: Shape, other: Shape): Shape | undefined {
       required: new Set([...one.required, ...other.required]),
       minProperties: Math.max(one.minProperties, other.minProperties),
       maxProperties: Math.min(one.maxProperties, other.maxProperties),
-      names: [...one.names, ...other.names],
-      clauses: [...one.clauses, ...other.clauses],
+      names: [...new Set([...one.names, ...other.names])],
+      clauses: [...new Set([...one.clauses, ...other.clauses])],
     };
   }
   return undefined;
