@@ -16,7 +16,9 @@ export function acceptJsonOnly(app: FastifyInstance): void {
       if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') {
         throw new ServiceError('unsupportedMediaType', 'The body must not be compressed.');
       }
-      done(null, parseJson(body as Buffer));
+      // Many clients name the type of a body with every request, those included that have none.
+      const isEmpty = request.method === 'DELETE' && body.length === 0;
+      done(null, isEmpty ? undefined : parseJson(body as Buffer));
     } catch (error) {
       done(error as Error);
     }

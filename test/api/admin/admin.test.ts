@@ -108,6 +108,16 @@ describe('the administration', () => {
     expect((await service.get('/v1/models', secret)).statusCode).toBe(401);
   });
 
+  it('takes a DELETE from a client that names a type of body and sends none', async () => {
+    const { keyId } = await service.user('typed');
+    const response = await service.app.inject({
+      method: 'DELETE',
+      url: `/admin/v1/keys/${keyId}`,
+      headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    });
+    expect([response.statusCode, response.json().id]).toEqual([200, keyId]);
+  });
+
   it('sets limits of an account, and takes them back', async () => {
     await service.user('limited');
     const set = await service.ask('PATCH', '/limits', {
