@@ -15,7 +15,7 @@ import { freePort } from './api/servers.js';
 import { compare, formatComparison, type Run, undisturbed } from './compare/comparison.js';
 import { headrace } from './compare/headrace-server.js';
 import { llamaServer } from './compare/llama-server.js';
-import { waitUntilQuiet, watchOthers } from './compare/machine.js';
+import { waitUntilQuiet, watchMachine } from './compare/machine.js';
 import type { ServerKind } from './compare/server.js';
 import type { Send } from './load/exchange.js';
 import { HttpClient } from './load/http.js';
@@ -129,11 +129,12 @@ async function runServer(kind: ServerKind, round: number, signal: AbortSignal): 
         const others = await runOnce(server.pid, {
           send,
           clients,
-          firstRun: firstRun++,
+          firstRun,
           round,
           name: kind.name,
           signal,
         });
+        firstRun += 2;
         if (others <= maxOthers || attempt === options.attempts) break;
       }
     }
@@ -146,15 +147,28 @@ async function runServer(kind: ServerKind, round: number, signal: AbortSignal): 
 /** Measures one number of clients, and returns what share of the machine others used meanwhile. */
 async function runOnce(pid: number, run: RunOptions): Promise<number> {
   const { send, clients, firstRun, round, name, signal } = run;
+  const shared = { send, clients: [clients], signal };
   if (maxOthers < 1) await waitUntilQuiet(pid, maxOthers, signal);
-  const watch = await watchOthers(pid);
   const { requests, warmUp } = options;
-  const [summary] = await measure({ send, clients: [clients], requests, warmUp, firstRun, signal });
+  if (warmUp > 0) await measure({ ...shared, requests: warmUp * clients, warmUp: 0, firstRun });
+  const watch = await watchMachine(pid);
+  const [summary] = await measure({ ...shared, requests, warmUp: 0, firstRun: firstRun + 1 });
   // A part of a run would spoil the medians.
   signal.throwIfAborted();
-  const share = await watch();
-  report({ server: name, round, others: Number.isNaN(share) ? null : share, summary: summary! });
-  return Number.isNaN(share) ? 0 : share;
+  const { others, serverCpuMs } = await watch();
+  const tokens = summary!.outputTokens * summary!.requests;
+  report({
+    server: name,
+    round,
+    others: numberOrNull(others),
+    cpuMsPerToken: numberOrNull(serverCpuMs / tokens),
+    summary: summary!,
+  });
+  return Number.isNaN(others) ? 0 : others;
+}
+
+function numberOrNull(value: number): number | null {
+  return Number.isNaN(value) ? null : value;
 }
 
 interface RunOptions {
@@ -172,7 +186,8 @@ function report(run: Run): void {
   const others = run.others === null ? '' : `, others ${(run.others * 100).toFixed(0)}% of the machine`;
   console.error(
     `round ${run.round + 1}, ${run.server}, ${clients} clients: ${outputTokensPerSecond.toFixed(1)} tok/s ` +
-      `(${outputTokens} a request), first token ${firstTokenMs.p50} ms, ${errors} errors, ` +
+      `(${outputTokens} a request), first token ${firstTokenMs.p50} ms, ` +
+      `${run.cpuMsPerToken?.toFixed(2) ?? '?'} CPU ms a token, ${errors} errors, ` +
       `load ${loadavg()[0]!.toFixed(1)}${others}`,
   );
 }

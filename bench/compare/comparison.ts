@@ -8,6 +8,8 @@ export interface Run {
   readonly round: number;
   /** Share of all cores that processes other than the server and its client used meanwhile; null where unknown. */
   readonly others: number | null;
+  /** Processor time of the server for each output token, in milliseconds, warm-up apart; null where unknown. */
+  readonly cpuMsPerToken: number | null;
   readonly summary: Summary;
 }
 
@@ -22,6 +24,7 @@ export interface Comparison {
   readonly tokensPerSecond: Readonly<Record<string, number>>;
   readonly firstTokenMs: Readonly<Record<string, number>>;
   readonly interTokenMs: Readonly<Record<string, number>>;
+  readonly cpuMsPerToken: Readonly<Record<string, number>>;
   readonly tokensPerSecondRatios: Readonly<Record<string, number>>;
   readonly firstTokenRatios: Readonly<Record<string, number>>;
 }
@@ -30,22 +33,23 @@ export interface Comparison {
 export function compare(servers: readonly string[], runs: readonly Run[]): Comparison[] {
   const clients = [...new Set(runs.map(({ summary }) => summary.clients))];
   return clients.map((count) => {
-    const medians = (value: (summary: Summary) => number | null) =>
+    const medians = (value: (run: Run) => number | null) =>
       Object.fromEntries(
         servers.map((server) => {
           const ofServer = runs.filter((run) => run.server === server && run.summary.clients === count);
-          return [server, median(ofServer.flatMap(({ summary }) => value(summary) ?? [])) ?? Number.NaN];
+          return [server, median(ofServer.flatMap((run) => value(run) ?? [])) ?? Number.NaN];
         }),
       );
     const ratios = (values: Readonly<Record<string, number>>) =>
       Object.fromEntries(servers.slice(1).map((other) => [other, values[servers[0]!]! / values[other]!]));
-    const tokensPerSecond = medians((summary) => summary.outputTokensPerSecond);
-    const firstTokenMs = medians((summary) => summary.firstTokenMs.p50);
+    const tokensPerSecond = medians(({ summary }) => summary.outputTokensPerSecond);
+    const firstTokenMs = medians(({ summary }) => summary.firstTokenMs.p50);
     return {
       clients: count,
       tokensPerSecond,
       firstTokenMs,
-      interTokenMs: medians((summary) => summary.interTokenMs.p50),
+      interTokenMs: medians(({ summary }) => summary.interTokenMs.p50),
+      cpuMsPerToken: medians((run) => run.cpuMsPerToken),
       tokensPerSecondRatios: ratios(tokensPerSecond),
       firstTokenRatios: ratios(firstTokenMs),
     };
@@ -67,6 +71,14 @@ export function formatComparison(servers: readonly string[], comparisons: readon
         ...others.map((other) => ratios(comparison)[other]!.toFixed(2)),
       ]),
     );
+  const plain = (values: (comparison: Comparison) => Readonly<Record<string, number>>, digits: number) =>
+    formatTable(
+      ['clients', ...servers],
+      comparisons.map((comparison) => [
+        String(comparison.clients),
+        ...servers.map((server) => values(comparison)[server]!.toFixed(digits)),
+      ]),
+    );
   return [
     'output tokens/s',
     table(
@@ -83,12 +95,9 @@ export function formatComparison(servers: readonly string[], comparisons: readon
     ),
     '',
     'inter-token latency, p50 in ms',
-    formatTable(
-      ['clients', ...servers],
-      comparisons.map(({ clients, interTokenMs }) => [
-        String(clients),
-        ...servers.map((server) => interTokenMs[server]!.toFixed(1)),
-      ]),
-    ),
+    plain(({ interTokenMs }) => interTokenMs, 1),
+    '',
+    'processor time of the server for each output token, in ms',
+    plain(({ cpuMsPerToken }) => cpuMsPerToken, 2),
   ].join('\n');
 }

@@ -32,25 +32,37 @@ export function shareOfOthers(before: ProcessorTime, after: ProcessorTime, ownMs
 const quietMs = 2_000;
 
 /**
- * Resolves when others than `pid`'s processes and this one use no more than `maxOthers` of the machine; at once where
- * the system does not tell.
+ * Resolves when others than `pid`'s processes and this one use no more than `maxOthers` of the machine, or when the
+ * system does not tell.
  */
 export async function waitUntilQuiet(pid: number, maxOthers: number, signal: AbortSignal): Promise<void> {
   for (;;) {
-    const watch = await watchOthers(pid);
-    if (Number.isNaN(await watch())) return;
+    const watch = await watchMachine(pid);
     await delay(quietMs, undefined, { signal });
-    if ((await watch()) <= maxOthers) return;
+    const { others } = await watch();
+    if (Number.isNaN(others) || others <= maxOthers) return;
   }
 }
 
-/** Returns what tells the share of others from now on. */
-export async function watchOthers(pid: number): Promise<() => Promise<number>> {
+/** What the machine did while it was watched. */
+export interface Watched {
+  /** Share of all cores that worked for neither the watched processes nor this one; not a number where unknown. */
+  readonly others: number;
+  /** Processor time of the watched processes, in milliseconds; not a number where unknown. */
+  readonly serverCpuMs: number;
+}
+
+/** Watches the machine and the processes of `pid` from now on, until what it returns is called. */
+export async function watchMachine(pid: number): Promise<() => Promise<Watched>> {
   const before = await readProcessorTime(pid);
   const ownBefore = process.cpuUsage();
   return async () => {
+    const after = await readProcessorTime(pid);
     const { user, system } = process.cpuUsage(ownBefore);
-    return shareOfOthers(before, await readProcessorTime(pid), (user + system) / 1000);
+    return {
+      others: shareOfOthers(before, after, (user + system) / 1000),
+      serverCpuMs: after.ofProcess - before.ofProcess,
+    };
   };
 }
 

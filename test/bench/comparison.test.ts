@@ -14,7 +14,7 @@ function run(server: string, clients: number, tokens: number, firstTokenMs: numb
     documents: 0,
   };
   const load = { clients, elapsedMs: 1000, exchanges: [exchange], failures: new Map(), clientCpu: 0 };
-  return { server, round: 0, others: null, summary: summarize(load) };
+  return { server, round: 0, others: null, cpuMsPerToken: 3, summary: summarize(load) };
 }
 
 describe('a comparison', () => {
@@ -32,6 +32,7 @@ describe('a comparison', () => {
         tokensPerSecond: { ours: 200, theirs: 50 },
         tokensPerSecondRatios: { theirs: 4 },
         firstTokenRatios: { theirs: 0.25 },
+        cpuMsPerToken: { ours: 3, theirs: 3 },
       },
       { clients: 8, tokensPerSecondRatios: { theirs: 3 }, firstTokenRatios: { theirs: 1 } },
     ]);
