@@ -25,7 +25,8 @@ const common = {
   format: z.literal(manifestFormat),
   /** The architecture's name as its own config gives it: `llama`, `bert`, ... */
   architecture: z.string(),
-  weights: weightFormatSchema,
+  /** `published`: the authors' own graph, whatever its weights are. */
+  weights: z.enum([...weightFormats, 'published']),
   /** SHA-256 over the source's files; with the weights format and `format` it names the compiled folder. */
   sourceSha256: z.string(),
   vocabularySize: z.int().positive(),

@@ -4,10 +4,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { buildAside, compiledFolder } from './cache.js';
 import type { CatalogueModel, Source } from './catalogue.js';
-import { compileModel } from './compile/compile-model.js';
-import { openCheckpoint } from './compile/open-checkpoint.js';
+import { makeModel } from './compile/make-model.js';
 import { compiledFiles, type Manifest, manifestFormat, manifestSchema } from './manifest.js';
-import { isCheckpointFile } from './sources/checkpoint-files.js';
+import { checkpointFiles } from './sources/checkpoint-files.js';
 import { type Obtained, obtain } from './sources/obtain.js';
 
 /** What names a model of a catalogue in the cache. */
@@ -52,18 +51,14 @@ export async function prepareModel(options: PrepareOptions): Promise<PreparedMod
   const folder = compiledFolder({ cacheDir, checkpointSha256: sha256, weights: entry.weights });
   await buildAside(folder, async (aside) => {
     onProgress?.({ stage: 'compile', share: 0 });
-    const checkpoint = await openCheckpoint(path, { sha256 });
-    try {
-      await compileModel({
-        checkpoint,
-        weights: entry.weights,
-        folder: aside,
-        onProgress: (share) => onProgress?.({ stage: 'compile', share }),
-        signal,
-      });
-    } finally {
-      await checkpoint.close();
-    }
+    await makeModel({
+      source: path,
+      sha256,
+      weights: entry.weights,
+      folder: aside,
+      onProgress: (share) => onProgress?.({ stage: 'compile', share }),
+      signal,
+    });
   });
   await remember(options, folder);
   return { folder, manifest: await readManifest(folder) };
@@ -148,8 +143,7 @@ async function fingerprintFiles(path: string): Promise<unknown> {
   if (!stats.isDirectory()) return [stats.size, stats.mtimeMs, stats.ino];
   const names = (await readdir(path, { recursive: true })).map((name) => name.replaceAll('\\', '/'));
   return await Promise.all(
-    names
-      .filter(isCheckpointFile)
+    checkpointFiles(names)
       .sort()
       .map(async (name) => [name, await fingerprintFiles(join(path, name))]),
   );

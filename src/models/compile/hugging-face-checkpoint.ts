@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { z } from 'zod';
 import { hashCheckpoint } from '../sources/checkpoint-files.js';
 import { type Checkpoint, CheckpointError, type ModelConfig } from './checkpoint.js';
+import { readEncoderLimits } from './encoder-limits.js';
 import { readHuggingFaceConfig } from './hugging-face-config.js';
 import { type HuggingFaceTokens, readHuggingFaceTokens } from './hugging-face-tokens.js';
-import { readJsonIfPresent, readTextIfPresent } from './json-file.js';
+import { readTextIfPresent } from './json-file.js';
 import { SafetensorsFolder } from './safetensors/safetensors-folder.js';
 
 /** A folder in Hugging Face layout: config.json, safetensors, tokenizer.json and what may stand beside them. */
@@ -113,14 +113,7 @@ function canonicalName(name: string, config: ModelConfig): string {
     .replace(/LayerNorm\.beta$/, 'LayerNorm.bias');
 }
 
-const sentenceBertSchema = z.object({ max_seq_length: z.int().positive().nullish() });
-const poolingSchema = z.object({ pooling_mode_mean_tokens: z.boolean().default(false) });
-
-/**
- * An encoder's authors may have published a shorter length than its position table allows, how they pool, and
- * whether their tokenizer tells the texts of a pair apart.
- * @throws CheckpointError when a bi-encoder's embedding is not the mean of its rows.
- */
+/** An encoder's authors may have published limits of its own, and whether their tokenizer tells a pair's texts apart. */
 async function withPublishedLimits(
   folder: string,
   config: ModelConfig,
@@ -129,16 +122,10 @@ async function withPublishedLimits(
   if (config.kind === 'decoder') {
     return config;
   }
-  const poolingPath = join(folder, '1_Pooling', 'config.json');
-  const pooling = await readJsonIfPresent(poolingPath, poolingSchema);
-  if (config.scoring === 'bi-encoder' && pooling?.pooling_mode_mean_tokens === false) {
-    throw new CheckpointError(`${poolingPath}: only mean pooling is supported`);
-  }
-  const sentenceBert = await readJsonIfPresent(join(folder, 'sentence_bert_config.json'), sentenceBertSchema);
-  const published = [tokens.maxLength, sentenceBert?.max_seq_length].filter((length) => length != null);
+  const { scoring, contextLength: positions } = config;
   return {
     ...config,
-    contextLength: Math.min(config.contextLength, ...published),
+    contextLength: await readEncoderLimits(folder, { scoring, positions, tokens }),
     typedPairs: config.typedPairs && tokens.givesTypes,
   };
 }

@@ -168,7 +168,7 @@ function readEncoder(path: string, text: string, architecture: EncoderConfig['ar
   return {
     kind: 'encoder',
     architecture,
-    scoring: scoring(path, config),
+    scoring: classifierScoring(path, config),
     vocabularySize: config.vocab_size,
     hiddenSize: config.hidden_size,
     intermediateSize: config.intermediate_size,
@@ -185,7 +185,14 @@ function readEncoder(path: string, text: string, architecture: EncoderConfig['ar
   };
 }
 
-function scoring(path: string, config: z.infer<typeof encoderSchema>): EncoderConfig['scoring'] {
+/**
+ * Whether a model scores pairs, or embeds texts.
+ * @throws CheckpointError when it sorts texts into classes
+ */
+export function classifierScoring(
+  path: string,
+  config: Pick<z.infer<typeof encoderSchema>, 'architectures' | 'num_labels' | 'id2label'>,
+): EncoderConfig['scoring'] {
   if (!config.architectures?.some((name) => name.endsWith('ForSequenceClassification'))) {
     return 'bi-encoder';
   }

@@ -16,9 +16,19 @@ const wanted: readonly RegExp[] = [
   /^model\.safetensors\.index\.json$/,
 ];
 
-/** Whether a path inside a Hugging Face folder, with forward slashes, is one that a checkpoint is read from. */
-export function isCheckpointFile(path: string): boolean {
-  return wanted.some((pattern) => pattern.test(path));
+/** Where authors put the graph of an encoder, the preferred place first. */
+export const publishedGraphs = ['model.onnx', 'onnx/model.onnx'] as const;
+
+/**
+ * Those of the paths inside a Hugging Face folder, with forward slashes, that a checkpoint is read from: a graph only
+ * where there are no weights to compile.
+ */
+export function checkpointFiles(paths: readonly string[]): string[] {
+  const files = paths.filter((path) => wanted.some((pattern) => pattern.test(path)));
+  if (files.some((path) => path.endsWith('.safetensors'))) return files;
+  const graph = publishedGraphs.find((path) => paths.includes(path));
+  // Weights beside it have its name and a suffix that exporters do not agree on.
+  return graph === undefined ? files : [...files, ...paths.filter((path) => path.startsWith(graph))];
 }
 
 /** SHA-256 of a file, as hexadecimal digits. */
@@ -39,7 +49,7 @@ export async function hashCheckpoint(path: string, signal?: AbortSignal): Promis
     return hashFile(path, signal);
   }
   const entries = await readdir(path, { recursive: true });
-  const files = entries.map((entry) => entry.replaceAll('\\', '/')).filter(isCheckpointFile);
+  const files = checkpointFiles(entries.map((entry) => entry.replaceAll('\\', '/')));
   const list = createHash('sha256');
   for (const file of files.sort()) {
     list.update(`${file}\0${await hashFile(join(path, file), signal)}\n`);

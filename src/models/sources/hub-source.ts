@@ -6,7 +6,7 @@ import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileDownloadInfo, type ListFileEntry, listFiles } from '@huggingface/hub';
 import type { Source } from '../catalogue.js';
-import { isCheckpointFile } from './checkpoint-files.js';
+import { checkpointFiles } from './checkpoint-files.js';
 import { timedFetch } from './timed-fetch.js';
 
 export type HubSource = Extract<Source, { from: 'hub' }>;
@@ -89,11 +89,11 @@ function wantedFiles(source: HubSource, entries: ReadonlyMap<string, ListFileEnt
 
 /** Where weights are there both in one file and in shards, the one file is enough. */
 function folderFiles(present: readonly string[]): string[] {
-  const files = present.filter(isCheckpointFile);
+  const files = checkpointFiles(present);
   const weights = files.filter((path) => path.includes('.safetensors'));
   for (const [what, there] of [
     ['config.json', files.includes('config.json')],
-    ['safetensors', weights.length > 0],
+    ['safetensors, and no model.onnx', weights.length > 0 || files.some((path) => path.endsWith('.onnx'))],
   ] as const) {
     if (!there) {
       throw new Error(`the repository has no ${what}`);

@@ -64,6 +64,20 @@ async function modelFiles(): Promise<Record<string, Uint8Array>> {
   );
 }
 
+test('a repository with a graph and no weights becomes a folder with the graph', async () => {
+  const { 'model.safetensors': _, ...files } = await modelFiles();
+  const { url } = await startFakeHub({
+    files: {
+      ...files,
+      'onnx/model.onnx': 'graph',
+      'onnx/model.onnx_data': 'data',
+      'onnx/model_fp16.onnx': 'no',
+    },
+  });
+  const { path } = await obtain(await options({ hubUrl: url }));
+  expect((await readdir(join(path, 'onnx'))).sort()).toEqual(['model.onnx', 'model.onnx_data']);
+});
+
 test('a repository of the hub becomes a folder that opens', async () => {
   const files = { ...(await modelFiles()), 'README.md': 'words', 'onnx/model.onnx': 'graph' };
   const { url, requests, leaks } = await startFakeHub({

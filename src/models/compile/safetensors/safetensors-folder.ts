@@ -7,6 +7,14 @@ import { SafetensorsFile } from './safetensors-file.js';
 
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
+const singleFile = 'model.safetensors';
+const indexFile = 'model.safetensors.index.json';
+
+/** Whether a folder has weights in safetensors, whole or in shards. */
+export async function hasSafetensors(folder: string): Promise<boolean> {
+  return (await exists(join(folder, singleFile))) || (await exists(join(folder, indexFile)));
+}
+
 /** The safetensors files of a Hugging Face folder, seen as one: `model.safetensors`, or shards and their index. */
 export class SafetensorsFolder {
   readonly #files: readonly SafetensorsFile[];
@@ -19,17 +27,17 @@ export class SafetensorsFolder {
 
   /** @throws CheckpointError when there are no safetensors files, or one is missing or broken. */
   static async open(folder: string): Promise<SafetensorsFolder> {
-    const single = join(folder, 'model.safetensors');
+    const single = join(folder, singleFile);
     if (await exists(single)) {
       const file = await SafetensorsFile.open(single);
       return new SafetensorsFolder([file], new Map(file.names.map((name) => [name, file])));
     }
-    const index = join(folder, 'model.safetensors.index.json');
+    const index = join(folder, indexFile);
     if (await exists(index)) {
       return SafetensorsFolder.#openShards(folder, index);
     }
     throw new CheckpointError(
-      `${folder}: neither model.safetensors nor model.safetensors.index.json is there (other weight files are not read)`,
+      `${folder}: neither ${singleFile} nor ${indexFile} is there (other weight files are not read)`,
     );
   }
 
