@@ -21,6 +21,14 @@ export class GgufMetadata {
     return typeof number === 'number' ? number : this.#fail(key, 'is not a number');
   }
 
+  /** @throws CheckpointError when the key is there and is neither true nor false. */
+  flag(key: string): boolean | undefined {
+    const value = this.#values[key];
+    return value === undefined || typeof value === 'boolean'
+      ? value
+      : this.#fail(key, 'is not true or false');
+  }
+
   /** A whole number above zero. @throws CheckpointError when it is missing or something else. */
   size(key: string): number {
     const value = this.number(key) ?? this.#fail(key, 'is missing');

@@ -1,9 +1,13 @@
 import { CheckpointError } from '../checkpoint.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 import { preTokenizers } from './pre-tokenizers.js';
+import { sentencePieceFields } from './sentencepiece.js';
 
 /** Kinds of tokens in `tokenizer.ggml.token_type`. */
-const tokenType = { control: 3, userDefined: 4, unused: 5 } as const;
+const tokenType = { unknown: 2, control: 3, userDefined: 4, unused: 5 } as const;
+
+/** Kinds of tokenizers by `tokenizer.ggml.model`. */
+const kinds = { gpt2: 'byte-level BPE', llama: 'SentencePiece BPE' } as const;
 
 /** What a GGUF file says of tokens. */
 export interface GgufTokens {
@@ -17,14 +21,15 @@ export interface GgufTokens {
 
 /**
  * Rebuilds a tokenizer.json from `tokenizer.ggml.*` (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md,
- * "Tokenizer"): byte-level BPE, which those files call `gpt2`.
+ * "Tokenizer").
  * @throws CheckpointError when the tokenizer is of another kind or its parts do not fit together.
  */
 export function readGgufTokens(metadata: GgufMetadata): GgufTokens {
   const model = metadata.text('tokenizer.ggml.model');
-  if (model !== 'gpt2') {
+  if (model !== 'gpt2' && model !== 'llama') {
+    const supported = Object.entries(kinds).map(([name, kind]) => `${name} (${kind})`);
     throw new CheckpointError(
-      `${metadata.path}: tokenizer "${model}" is not supported; supported is gpt2 (byte-level BPE)`,
+      `${metadata.path}: tokenizer "${model}" is not supported; supported are ${supported.join(', ')}`,
     );
   }
   const tokens = metadata.texts('tokenizer.ggml.tokens');
@@ -38,18 +43,34 @@ export function readGgufTokens(metadata: GgufMetadata): GgufTokens {
   const begin = tokenAt('bos');
   const end = tokenAt('eos');
   const endTokens = [end, tokenAt('eot'), tokenAt('eom')].filter((id) => id !== undefined);
+  const types = metadata.numbers('tokenizer.ggml.token_type') ?? [];
+  const vocabulary = readVocabulary(metadata.path, tokens, types);
+  const textAt = (id: number | undefined) => (id === undefined ? null : tokens[id]!);
+  const fields =
+    model === 'gpt2'
+      ? byteLevelFields(metadata, vocabulary)
+      : sentencePieceFields(metadata, vocabulary, {
+          unknown: textAt(tokenAt('unknown')),
+          begin: textAt(begin),
+        });
+  const file = {
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    added_tokens: tokens.flatMap((content, id) => addedToken(id, content, types[id])),
+    ...fields,
+  };
   return {
     count: tokens.length,
-    tokenizerJson: JSON.stringify(tokenizerJson(metadata, tokens)),
+    tokenizerJson: JSON.stringify(file),
     endTokens: [...new Set(endTokens)],
     chatTemplate: metadata.text('tokenizer.chat_template') ?? null,
-    beginText: begin === undefined ? null : tokens[begin]!,
-    endText: end === undefined ? null : tokens[end]!,
+    beginText: textAt(begin),
+    endText: textAt(end),
   };
 }
 
-function tokenizerJson(metadata: GgufMetadata, tokens: readonly string[]): object {
-  const types = metadata.numbers('tokenizer.ggml.token_type') ?? [];
+function byteLevelFields(metadata: GgufMetadata, vocabulary: ReadonlyMap<string, number>): object {
   const name = metadata.text('tokenizer.ggml.pre') ?? 'default';
   const pre = Object.hasOwn(preTokenizers, name) ? preTokenizers[name] : undefined;
   if (!pre) {
@@ -57,12 +78,7 @@ function tokenizerJson(metadata: GgufMetadata, tokens: readonly string[]): objec
       `${metadata.path}: pre-tokenizer "${name}" is not supported; supported are ${Object.keys(preTokenizers).join(', ')}`,
     );
   }
-  const vocabulary = readVocabulary(metadata.path, tokens, types);
   return {
-    version: '1.0',
-    truncation: null,
-    padding: null,
-    added_tokens: tokens.flatMap((content, id) => addedToken(id, content, types[id])),
     normalizer: pre.normalizer,
     pre_tokenizer: pre.preTokenizer,
     post_processor: null,
@@ -105,10 +121,10 @@ function readVocabulary(
 
 /** Control tokens are special; tokens their users defined are whole, too, but part of the text. */
 function addedToken(id: number, content: string, type: number | undefined): object[] {
-  if (type !== tokenType.control && type !== tokenType.userDefined) {
+  const special = type === tokenType.control || type === tokenType.unknown;
+  if (!special && type !== tokenType.userDefined) {
     return [];
   }
-  const special = type === tokenType.control;
   return [{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special }];
 }
 

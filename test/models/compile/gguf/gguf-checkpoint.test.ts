@@ -208,9 +208,9 @@ const refused: ReadonlyArray<[string, Parameters<typeof changedGguf>[1], RegExp]
     /over a part of each head/,
   ],
   [
-    'with a tokenizer that is not byte-level BPE',
-    { 'tokenizer.ggml.model': 'llama' },
-    /tokenizer "llama" is not supported; supported is gpt2/,
+    'with a tokenizer of another kind',
+    { 'tokenizer.ggml.model': 'bert' },
+    /tokenizer "bert" is not supported; supported are gpt2 \(byte-level BPE\), llama \(SentencePiece BPE\)/,
   ],
   [
     'with a pre-tokenizer that is not known',

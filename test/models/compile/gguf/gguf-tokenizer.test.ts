@@ -27,6 +27,8 @@ const texts = [
   'def step(batch):\n    return [sample(row) for row in run(batch)]\n\n\n',
   'emoji 🙂👩‍💻🇩🇪 and combining e\u0301 a\u0308',
   '机器学习是人工智能的一个分支。 日本語 한국어 العربية',
+  'Привет, мир! Ещё раз — и всё.',
+  `long${' '.repeat(60)}white\n${' '.repeat(40)}space${'\t'.repeat(9)}`,
   '   leading,  double   triple\t\ttabs\r\n\r\nlines \n \n end   ',
   "I'm can't WE'LL they've it's",
   '<|im_start|>user\nhi<|im_end|>\n<|endoftext|>',
