@@ -182,6 +182,9 @@ interface RunOptions {
 
 function report(run: Run): void {
   runs.push(run);
+  for (const [message, count] of Object.entries(run.summary.failures)) {
+    console.error(`${run.server} failed ${count} times: ${message}`);
+  }
   const { clients, outputTokensPerSecond, outputTokens, firstTokenMs, errors } = run.summary;
   const others = run.others === null ? '' : `, others ${(run.others * 100).toFixed(0)}% of the machine`;
   console.error(

@@ -34,8 +34,13 @@ export class HttpClient {
    * @throws HttpError when the status is not 200; Error when there is no answer.
    */
   async request(path: string, options: { body?: string; signal: AbortSignal }): Promise<IncomingMessage> {
-    const { body, signal } = options;
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const response = await this.#send(path, options);
+    if (response.statusCode === 200) return response;
+    throw new HttpError(response.statusCode!, readErrorMessage(await readBody(response)));
+  }
+
+  #send(path: string, { body, signal }: { body?: string; signal: AbortSignal }): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
       const request = this.#module.request(`${this.url}${path}`, {
         agent: this.#agent,
         signal,
@@ -47,10 +52,13 @@ export class HttpClient {
             : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
         },
       });
-      request.once('response', resolve).once('error', reject).end(body);
+      request.once('response', resolve).once('error', (error: NodeJS.ErrnoException) => {
+        // The server had closed a connection that it had offered to keep, as llama.cpp's does after every stream.
+        if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#send(path, { body, signal }));
+        else reject(error);
+      });
+      request.end(body);
     });
-    if (response.statusCode === 200) return response;
-    throw new HttpError(response.statusCode!, readErrorMessage(await readBody(response)));
   }
 
   /** Gives the connections back. */

@@ -98,6 +98,21 @@ describe('a chat exchange', () => {
   });
 });
 
+describe('a kept connection', () => {
+  it('that the server closed meanwhile is replaced, and the request made all the same', async () => {
+    const server = await start((_, response) => {
+      const { socket } = response;
+      response.end(wholeStream);
+      // Not announced in the response, and only once the client has gone on to use the connection.
+      socket!.once('data', () => socket!.resetAndDestroy());
+    });
+    const send = buildSend(connect(server.url), workload);
+    await send(0, never);
+
+    expect(await send(1, never)).toMatchObject({ outputTokens: 3 });
+  });
+});
+
 describe('a rerank exchange', () => {
   const rerank: Workload = { ...workload, task: 'rerank' };
 
