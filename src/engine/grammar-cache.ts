@@ -11,20 +11,28 @@ const maxCharacters = 4_000_000;
 /** The grammars of one engine, compiled when they are first asked for; those used last are kept. */
 export class GrammarCache implements Grammars {
   readonly #vocabulary: Vocabulary;
-  readonly #maxGrammars: number;
+  readonly #limits: { readonly maxGrammars: number; readonly maxCharacters: number };
   #compiler: Promise<GrammarCompiler> | undefined;
   #strings: StringTokens | undefined;
   /** By EBNF, the one used last at the end. */
   readonly #compiled = new Map<string, CompiledGrammar>();
   #characters = 0;
 
-  constructor(vocabulary: Vocabulary, limits: { readonly maxGrammars?: number } = {}) {
+  constructor(
+    vocabulary: Vocabulary,
+    limits: { readonly maxGrammars?: number; readonly maxCharacters?: number } = {},
+  ) {
     this.#vocabulary = vocabulary;
-    this.#maxGrammars = limits.maxGrammars ?? maxGrammars;
+    this.#limits = { maxGrammars, maxCharacters, ...limits };
   }
 
   get size(): number {
     return this.#compiled.size;
+  }
+
+  /** Whether a grammar is kept compiled. */
+  has({ ebnf }: Grammar): boolean {
+    return this.#compiled.has(ebnf);
   }
 
   async follow(grammar: Grammar): Promise<GrammarFollower> {
@@ -57,8 +65,9 @@ export class GrammarCache implements Grammars {
   }
 
   #forgetOldest(): void {
+    const limits = this.#limits;
     for (const [ebnf, compiled] of this.#compiled) {
-      if (this.#compiled.size <= this.#maxGrammars && this.#characters <= maxCharacters) return;
+      if (this.#compiled.size <= limits.maxGrammars && this.#characters <= limits.maxCharacters) return;
       if (this.#compiled.size === 1) return;
       this.#compiled.delete(ebnf);
       this.#characters -= ebnf.length;

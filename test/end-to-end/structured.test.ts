@@ -1,8 +1,10 @@
 import ajvModule from 'ajv/dist/2020.js';
+import formatsModule from 'ajv-formats';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chatChunkSchema } from '../../src/contract/chat.js';
 import { describeBackplanes } from '../support/backplanes.js';
 import { errorBody } from '../support/error-body.js';
+import { schemas } from '../worker/grammar/schemas.js';
 import { collect, events, TestService } from './test-service.js';
 
 const schema = {
@@ -27,7 +29,9 @@ const schema = {
   additionalProperties: false,
 };
 const format = { type: 'json_schema', json_schema: { name: 'person', schema, strict: true } };
-const validate = new ajvModule.default({ strict: false }).compile(schema);
+const validator = new ajvModule.default({ strict: false });
+formatsModule.default(validator);
+const validate = validator.compile(schema);
 /** The tokens of quotes, braces and brackets, which weights drawn by chance would hardly choose. */
 const closing = { 4: 8, 95: 8, 63: 8 };
 const loose = { temperature: 1.5, top_p: 1, top_k: -1, max_tokens: 200 };
@@ -48,6 +52,22 @@ describeBackplanes('response_format', (kit) => {
       expect(validate(JSON.parse(text)), text).toBe(true);
     }
     expect(new Set(texts).size).toBeGreaterThan(1);
+  });
+
+  it('json_schema: every text that ends fits, for each of many schemas at once', async () => {
+    const replies = await Promise.all(
+      Object.entries(schemas).map(async ([title, each], seed) => {
+        const json_schema = { name: 'each', schema: each as object };
+        const fields = { response_format: { type: 'json_schema', json_schema }, logit_bias: closing, seed };
+        const [choice] = (await service.complete({ ...loose, ...fields })).choices;
+        return { title, each, ended: choice!.finish_reason === 'stop', text: choice!.message.content! };
+      }),
+    );
+    for (const { title, each, ended, text } of replies) {
+      if (ended) expect(validator.validate(each as object, JSON.parse(text)), `${title}: ${text}`).toBe(true);
+    }
+    const ended = replies.filter((reply) => reply.ended);
+    expect(ended.length).toBeGreaterThan(60);
   });
 
   it('json_schema: the stream is the text of the whole reply', async () => {

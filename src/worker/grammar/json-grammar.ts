@@ -8,7 +8,7 @@ import type { RuleBook } from './rule-book.js';
 import { SchemaReader, type SchemaReaderOptions } from './schema-reader.js';
 import { SchemaRefusal } from './schema-refusal.js';
 import type { SchemaWriter } from './schema-writer.js';
-import type { ConstantShape, Node, Place, Shape } from './shape.js';
+import type { ConstantShape, Node, NumberShape, Place, Shape, StringShape } from './shape.js';
 import { writeString } from './string-rules.js';
 
 /** Places with rules of their own, and EBNF, of one schema. */
@@ -125,9 +125,9 @@ class Writer implements SchemaWriter {
   #shape(shape: Exclude<Shape, ConstantShape>): string {
     switch (shape.kind) {
       case 'number':
-        return this.book.automaton(numberAutomaton(shape), '""');
+        return this.book.once(keyOf(shape), () => this.book.automaton(numberAutomaton(shape), '""'));
       case 'string':
-        return writeString(shape, this.book);
+        return this.book.once(keyOf(shape), () => writeString(shape, this.book));
       case 'array':
         return writeArray(shape, this);
       case 'object':
@@ -136,4 +136,9 @@ class Writer implements SchemaWriter {
         return shape satisfies never;
     }
   }
+}
+
+/** Tells shapes of numbers and strings apart, wherever they stand. */
+function keyOf({ path, ...shape }: NumberShape | StringShape): string {
+  return JSON.stringify(shape, (_, value) => (value === Number.POSITIVE_INFINITY ? 'any' : value));
 }

@@ -10,8 +10,8 @@ const countedRules = stringRules('counted', sealedQuote);
 export class RuleBook {
   readonly #rules = new Rules();
   readonly #strings: StringRule[] = [];
-  readonly #counted = new Map<string, string>();
-  readonly #automata = new Map<string, string>();
+  /** What was written, by keys that say what it is. */
+  readonly #written = new Map<string, string>();
 
   /** EBNF written so far. */
   get characters(): number {
@@ -32,37 +32,36 @@ export class RuleBook {
     return this.#rules.share(prefix, body);
   }
 
+  /** What `write` returns, written once for all that have the same key. */
+  once(key: string, write: () => string): string {
+    const text = this.#written.get(key) ?? write();
+    this.#written.set(key, text);
+    return text;
+  }
+
   /**
    * A string that is counted beside the grammar. `content` is what stands between the quotes; any text when it is left
    * out.
    */
   countedString(rule: StringRule, content?: Automaton): string {
     const inner = content === undefined ? 'counted' : this.automaton(content, sealedQuote);
-    const key = JSON.stringify([inner, rule]);
-    let name = this.#counted.get(key);
-    if (name === undefined) {
+    return this.once(JSON.stringify([inner, rule]), () => {
       const marker = secretToEbnf(stringMarker(this.#strings.length));
       this.#strings.push(rule);
-      name = this.add('string', `${quote} (${marker} | ${inner})`);
-      this.#counted.set(key, name);
-    }
-    return name;
+      return this.add('string', `${quote} (${marker} | ${inner})`);
+    });
   }
 
   /** The texts of an automaton and `end` behind them; returns the rule's name. */
   automaton(automaton: Automaton, end: string): string {
-    const key = `${end} ${JSON.stringify(automaton.states)}`;
-    let name = this.#automata.get(key);
-    if (name === undefined) {
-      const rules = this.#rules;
-      name = automaton.write(end, {
+    const rules = this.#rules;
+    return this.once(`${end} ${JSON.stringify(automaton.states)}`, () =>
+      automaton.write(end, {
         newName: () => rules.newName('text'),
         define: (own, body) => rules.define(own, body),
         share: (body) => rules.share('text', body),
-      });
-      this.#automata.set(key, name);
-    }
-    return name;
+      }),
+    );
   }
 
   /** Any one of several rules. Each is a rule of its own: parts that they share are not mixed up then. */
