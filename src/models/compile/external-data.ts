@@ -14,28 +14,32 @@ const alignment = 4096;
  * at which a protobuf file ends.
  */
 export class ExternalData {
+  readonly #path: string;
   readonly #file: FileHandle;
   #end = 0;
 
-  private constructor(file: FileHandle) {
+  private constructor(path: string, file: FileHandle) {
+    this.#path = path;
     this.#file = file;
   }
 
   /** Creates the file at `path`, or empties it. */
   static async create(path: string): Promise<ExternalData> {
-    return new ExternalData(await open(path, 'w'));
+    return new ExternalData(path, await open(path, 'w'));
   }
 
-  /** Appends `bytes` at the next page. */
+  /** Appends `bytes` at the next page. @throws Error naming the file when they do not fit on the disk. */
   async append(bytes: Uint8Array): Promise<Extent> {
     const offset = Math.ceil(this.#end / alignment) * alignment;
     for (let written = 0; written < bytes.length; ) {
-      const { bytesWritten } = await this.#file.write(
-        bytes,
-        written,
-        Math.min(bytes.length - written, maxWrite),
-        offset + written,
-      );
+      const length = Math.min(bytes.length - written, maxWrite);
+      const { bytesWritten } = await this.#file
+        .write(bytes, written, length, offset + written)
+        .catch((error: Error) => {
+          throw new Error(`${this.#path}: ${error.message}, after ${offset + written} bytes`, {
+            cause: error,
+          });
+        });
       written += bytesWritten;
     }
     this.#end = offset + bytes.length;

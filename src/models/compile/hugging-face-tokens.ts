@@ -35,7 +35,17 @@ const generationSchema = z.object({
 
 const tokenizerSchema = z.object({
   added_tokens: z.array(z.object({ id: z.int(), content: z.string() })).default([]),
-  model: z.object({ vocab: z.union([z.record(z.string(), z.int()), z.array(z.unknown())]) }),
+  model: z
+    .object({
+      type: z.string().optional(),
+      vocab: z.union([z.record(z.string(), z.int()), z.array(z.unknown())]),
+      merges: z.array(z.unknown()).optional(),
+    })
+    // Without them every character would be a token of its own, which nothing would complain of.
+    .refine(({ type, merges }) => type !== 'BPE' || merges !== undefined, {
+      path: ['merges'],
+      error: 'are missing',
+    }),
 });
 
 /** What a Hugging Face folder says of tokens, beside its weights. */

@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ExternalData } from '../../../src/models/compile/external-data.js';
@@ -28,4 +29,16 @@ test('a file of the same name is replaced', async () => {
     await data.close();
   }
   expect(await readFile(path)).toHaveLength(10);
+});
+
+test.skipIf(!existsSync('/dev/full'))('a full disk is told with the file that did not fit', async () => {
+  const path = join(await temporaryFolder(), 'weights');
+  // A device of Linux on which there is no space.
+  await symlink('/dev/full', path);
+  const data = await ExternalData.create(path);
+  await expect(data.append(new Uint8Array(10))).rejects.toThrow(
+    new RegExp(`^${path}: ENOSPC: no space left on device, write, after 0 bytes$`),
+  );
+  // It cannot be flushed either.
+  await data.close().catch(() => {});
 });
