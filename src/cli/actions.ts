@@ -110,10 +110,10 @@ export function createActions({
       const { runPullModels } = await import('./commands/models.js');
       await interruptible((signal) => runPullModels(ids, { config: loadConfig(), terminal, json, signal }));
     },
-    compileModels: async (ids, { json }) => {
+    compileModels: async (ids, { weights, json }) => {
       const { runCompileModels } = await import('./commands/models.js');
       await interruptible((signal) =>
-        runCompileModels(ids, { config: loadConfig(), terminal, json, signal }),
+        runCompileModels({ ids, weights }, { config: loadConfig(), terminal, json, signal }),
       );
     },
     checkModel: async (source, { cases, weights }) => {

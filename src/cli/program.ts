@@ -35,6 +35,12 @@ export interface KeyArguments {
   readonly json: boolean;
 }
 
+export interface CompileArguments {
+  /** Instead of what the catalogue says. */
+  readonly weights?: (typeof weightFormats)[number];
+  readonly json: boolean;
+}
+
 export interface CheckArguments {
   readonly cases: string;
   readonly weights: (typeof weightFormats)[number];
@@ -59,7 +65,7 @@ export interface Actions {
   revokeKey(id: string, options: { json: boolean }): Promise<void>;
   listModels(options: { json: boolean }): Promise<void>;
   pullModels(ids: string[], options: { json: boolean }): Promise<void>;
-  compileModels(ids: string[], options: { json: boolean }): Promise<void>;
+  compileModels(ids: string[], options: CompileArguments): Promise<void>;
   checkModel(source: string, options: CheckArguments): Promise<void>;
   evaluateModel(source: string, options: EvaluateArguments): Promise<void>;
   readonly administer: Administer;
@@ -196,6 +202,11 @@ function addModelsCommands(models: Command, actions: Actions): void {
     .command('compile')
     .description('fetch and compile models')
     .argument('[id...]', 'which ones (default: all)')
+    .addOption(
+      new Option('--weights <format>', 'how weights are stored (default: what the catalogue says)').choices(
+        weightFormats,
+      ),
+    )
     .option('--json', 'print JSON', false)
     .action((ids, options) => actions.compileModels(ids, options));
 }

@@ -1,5 +1,6 @@
 import type { Catalogue, CatalogueModel } from '../../models/catalogue.js';
 import { loadCatalogue } from '../../models/catalogue-file.js';
+import type { WeightFormat } from '../../models/manifest.js';
 import { findPreparedModel, obtainModel } from '../../models/prepare-model.js';
 import { sourceName } from '../../models/sources/obtain.js';
 import type { Config } from '../../platform/config.js';
@@ -55,10 +56,14 @@ export async function runPullModels(ids: readonly string[], context: Context): P
   print(terminal, json, rows, ['id', 'source', 'path'], ({ id, source, path }) => [id, source, path]);
 }
 
-/** `headrace models compile`: makes models ready to run. */
-export async function runCompileModels(ids: readonly string[], context: Context): Promise<void> {
+/** `headrace models compile`: makes models ready to run, with other weights than the catalogue says if so told. */
+export async function runCompileModels(
+  { ids, weights }: { ids: readonly string[]; weights?: WeightFormat | undefined },
+  context: Context,
+): Promise<void> {
   const { config, terminal, json, signal } = context;
-  const models = select(await loadCatalogue(config.modelsFile), ids);
+  const selected = select(await loadCatalogue(config.modelsFile), ids);
+  const models = selected.map((model) => ({ ...model, weights: weights ?? model.weights }));
   const prepared = await prepareModels({ config, models, terminal, signal });
   const rows = prepared.map(({ folder, manifest }, index) => ({
     id: models[index]!.id,

@@ -48,10 +48,18 @@ describe('headrace models', () => {
     expect(second).toMatch(/^a-reranker +rerank +float32 +no +file .*bert-cross-encoder$/);
   });
 
+  it('compile takes other weights than the catalogue says, when told to', async () => {
+    const compiling = context({ json: true });
+    await runCompileModels({ ids: ['a-chat-model'], weights: 'int4' }, compiling);
+    expect(JSON.parse(compiling.terminal.output)).toEqual([
+      expect.objectContaining({ id: 'a-chat-model', weights: 'int4' }),
+    ]);
+  });
+
   it('compile makes the models that are named ready, which list then shows', async () => {
     const compiling = context({ json: true });
 
-    await runCompileModels(['a-reranker'], compiling);
+    await runCompileModels({ ids: ['a-reranker'] }, compiling);
 
     const [{ folder: compiled }] = JSON.parse(compiling.terminal.output);
     expect(compiling.terminal.errors).toContain('a-reranker: compiling  100%\n');
