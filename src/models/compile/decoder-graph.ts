@@ -11,6 +11,8 @@ export interface DecoderGraphOptions {
   readonly config: DecoderConfig;
   readonly projection: Projection;
   readonly kvFormat: KvFormat;
+  /** Whether the norms of the stream leave rows that are even (`Rows.even`). */
+  readonly even?: boolean;
   /** Called after each layer with the share of the work that is done, 0..1. */
   readonly onProgress: (share: number) => void;
   readonly signal: AbortSignal;
@@ -138,7 +140,7 @@ async function declareShared(
 async function addBlock(build: Build, layer: number, stream: Stream): Promise<Stream> {
   const { graph, config, shared } = build;
   const prefix = `model.layers.${layer}`;
-  const before = await addNorm(build, `${prefix}.input_layernorm`, stream);
+  const before = await addNorm(build, `${prefix}.input_layernorm`, stream, shared.rowCount);
   let context = await addAttention(build, layer, before.normed);
   let { residual } = before;
   let count = shared.rowCount;
@@ -157,56 +159,51 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
       parts: [{ tensor: `${prefix}.self_attn.o_proj`, outputs: config.hiddenSize }],
     },
   );
-  const between = await addNorm(build, `${prefix}.post_attention_layernorm`, { residual, update: attended });
-  return {
-    residual: between.residual,
-    update: await addFeedForward(build, layer, { value: between.normed, count }),
-  };
+  const summed = { residual, update: attended };
+  const between = await addNorm(build, `${prefix}.post_attention_layernorm`, summed, count);
+  return { residual: between.residual, update: await addFeedForward(build, layer, between.normed) };
 }
 
 /** RMS norm of the stream: the normalized rows, and the stream with its update summed in. */
 async function addNorm(
-  { graph, tensors, config }: Build,
+  { graph, tensors, config, even = false }: Build,
   tensor: string,
   { residual, update }: Stream,
-): Promise<{ normed: Value; residual: Value }> {
+  count: Value,
+): Promise<{ normed: Rows; residual: Value }> {
   const shape = [config.hiddenSize];
   const weight = await graph.weight(tensor, shape, await tensors.read(`${tensor}.weight`, shape));
   const epsilon = float(config.normEpsilon);
   if (update === undefined) {
-    const normed = graph.node('SimplifiedLayerNormalization', [residual, weight], { axis: int(-1), epsilon });
-    return { normed, residual };
+    const value = graph.node('SimplifiedLayerNormalization', [residual, weight], { axis: int(-1), epsilon });
+    return { normed: { value, count, even }, residual };
   }
   const operator = 'com.microsoft.SkipSimplifiedLayerNormalization';
-  const [normed, sum] = graph.nodes(operator, [update, residual, weight], [0, 3], { epsilon });
-  return { normed: normed!, residual: sum! };
+  const [value, sum] = graph.nodes(operator, [update, residual, weight], [0, 3], { epsilon });
+  return { normed: { value: value!, count, even }, residual: sum! };
 }
 
 /**
  * Grouped-query attention: the queries of the heads that share a key are rows of one matrix, so that keys are never
  * repeated. Cached and new positions are scored apart and meet only in the softmax, because joining the keys and
  * values themselves would copy the cache.
- * @param rows [R, hiddenSize]
+ * @param rows of width hiddenSize
  * @returns [R, heads * headSize]
  */
-async function addAttention(build: Build, layer: number, rows: Value): Promise<Value> {
+async function addAttention(build: Build, layer: number, rows: Rows): Promise<Value> {
   const { graph, config, past, shared } = build;
   const { heads, kvHeads, headSize } = config;
   const prefix = `model.layers.${layer}.self_attn`;
-  const packed = await project(
-    build,
-    { value: rows, count: shared.rowCount },
-    {
-      name: `model.layers.${layer}.query_key_value`,
-      inputs: config.hiddenSize,
-      parts: [
-        { tensor: `${prefix}.q_proj`, outputs: heads * headSize },
-        { tensor: `${prefix}.k_proj`, outputs: kvHeads * headSize },
-        { tensor: `${prefix}.v_proj`, outputs: kvHeads * headSize },
-      ],
-      bias: config.attentionBias,
-    },
-  );
+  const packed = await project(build, rows, {
+    name: `model.layers.${layer}.query_key_value`,
+    inputs: config.hiddenSize,
+    parts: [
+      { tensor: `${prefix}.q_proj`, outputs: heads * headSize },
+      { tensor: `${prefix}.k_proj`, outputs: kvHeads * headSize },
+      { tensor: `${prefix}.v_proj`, outputs: kvHeads * headSize },
+    ],
+    bias: config.attentionBias,
+  });
   const byPosition = graph.node('Reshape', [packed, shared.packedShape]);
   const byHead = graph.node('Transpose', [byPosition], { perm: ints(0, 2, 1, 3) });
   const [query, key, value] = graph.nodes('Split', [byHead, graph.shape(heads, kvHeads, kvHeads)], 3, {
@@ -267,20 +264,18 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
   const { graph, config } = build;
   const { hiddenSize, intermediateSize } = config;
   const prefix = `model.layers.${layer}`;
-  const packed = await project(build, rows, {
-    name: `${prefix}.gate_up`,
-    inputs: hiddenSize,
-    parts: [
-      { tensor: `${prefix}.mlp.gate_proj`, outputs: intermediateSize },
-      { tensor: `${prefix}.mlp.up_proj`, outputs: intermediateSize },
-    ],
-    tolerant: true,
-  });
-  const [gate, up] = graph.nodes('Split', [packed], 2, { axis: int(-1), num_outputs: int(2) });
-  const activated = graph.node('com.microsoft.QuickGelu', [gate!], { alpha: float(1) });
+  // Not as one layer: to split what comes of many rows costs more than a second product.
+  const half = (name: 'gate' | 'up') =>
+    project(build, rows, {
+      name: `${prefix}.${name}`,
+      inputs: hiddenSize,
+      parts: [{ tensor: `${prefix}.mlp.${name}_proj`, outputs: intermediateSize }],
+      tolerant: true,
+    });
+  const activated = graph.node('com.microsoft.QuickGelu', [await half('gate')], { alpha: float(1) });
   return project(
     build,
-    { value: graph.node('Mul', [activated, up!]), count: rows.count },
+    { value: graph.node('Mul', [activated, await half('up')]), count: rows.count },
     {
       name: `${prefix}.down`,
       inputs: intermediateSize,
@@ -293,7 +288,7 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
 async function addHead(build: Build, stream: Stream): Promise<void> {
   const { graph, tensors, config, table, shared } = build;
   const { hiddenSize: inputs, vocabularySize: outputs } = config;
-  const { normed } = await addNorm(build, 'model.norm', stream);
+  const { normed } = await addNorm(build, 'model.norm', stream, shared.sequenceCount);
   const weight = await tensors.read(config.tiedEmbeddings ? embeddingTensor : 'lm_head.weight', [
     outputs,
     inputs,
@@ -301,7 +296,7 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
   const layer = { name: 'head', outputs, inputs, weight };
   const logits = await build.projection.project(
     graph,
-    { value: normed, count: shared.sequenceCount },
+    normed,
     config.tiedEmbeddings ? { ...layer, stored: table } : layer,
   );
   graph.output('logits', logits, 'float32', ['B', outputs]);

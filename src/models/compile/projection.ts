@@ -9,6 +9,11 @@ export interface Rows {
   readonly value: Value;
   /** int64 [1]: R. The same value for all rows of the same number, so that what depends on it is made once. */
   readonly count: Value;
+  /**
+   * Whether the mean square of each row is 1 and no coordinate is much larger than the others: rows of a rotated
+   * stream behind its norm. Such rows can be rounded by a scale that is known beforehand.
+   */
+  readonly even?: boolean;
 }
 
 /** How linear layers are stored and multiplied. */

@@ -6,6 +6,8 @@ import { Rotation } from './rotation.js';
 export interface DecoderSource {
   readonly config: DecoderConfig;
   readonly tensors: Tensors;
+  /** Whether the norms of its residual stream leave rows that are even (`Rows.even`). */
+  readonly even?: boolean;
 }
 
 /**
@@ -38,6 +40,7 @@ export function rotateStream({ config, tensors }: DecoderSource): DecoderSource 
 
   return {
     config: { ...config, tiedEmbeddings: false },
+    even: true,
     tensors: {
       async read(tensor, shape) {
         if (tensor === 'model.embed_tokens.weight') return reader(tensor, shape);

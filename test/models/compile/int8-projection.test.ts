@@ -20,11 +20,11 @@ const layer = (changes: Partial<LinearLayer> = {}): LinearLayer => ({
 });
 
 /** Runs `rows` [R, inputs] through a layer; one result row for each. */
-async function projector(changes: Partial<LinearLayer> = {}) {
+async function projector(changes: Partial<LinearLayer> = {}, even = false) {
   const session = await openGraph(async (graph) => {
     const value = graph.input('x', 'float32', ['R', inputs]);
     const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
-    const y = await int8Projection.project(graph, { value, count }, layer(changes));
+    const y = await int8Projection.project(graph, { value, count, even }, layer(changes));
     graph.output('y', y, 'float32', ['R', outputs]);
   });
   return async (...rows: Float32Array[]) => {
@@ -84,4 +84,30 @@ test('a spike costs the rest of its row no precision where the layer is spiky', 
   const [plain] = await (await projector())(row);
   const [spread] = await (await projector({ spiky: true }))(row);
   expect(distance(spread!, exact)).toBeLessThan(0.5 * distance(plain!, exact));
+});
+
+/** A row of a mean square of 1. */
+function evenRow(seed: number): Float32Array {
+  const row = noise(inputs, seed);
+  const size = norm([...row]) / Math.sqrt(inputs);
+  return row.map((value) => value / size);
+}
+
+test('even rows are multiplied without a look at them first, bias included', async () => {
+  const bias = noise(outputs, 7);
+  const rows = [evenRow(11), evenRow(13)];
+  const results = await (await projector({ bias }, true))(...rows);
+  for (const [index, row] of rows.entries()) {
+    const exact = multiply(row).map((value, o) => value + bias[o]!);
+    expect(distance(results[index]!, exact) / norm(exact)).toBeLessThan(0.02);
+  }
+});
+
+test('what is far too large in an even row is cut off, and spoils nothing else', async () => {
+  const row = evenRow(11);
+  const cut = row.slice();
+  row[3] = 50;
+  cut[3] = 3.8;
+  const project = await projector({}, true);
+  expect(await project(row)).toEqual(await project(cut));
 });
