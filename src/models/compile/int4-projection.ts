@@ -21,16 +21,36 @@ export const int4Projection: Projection = {
   prepare: (decoder) => decoder,
 
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {
-    const { name, outputs, inputs, weight, bias } = layer;
+    const { name, outputs, inputs, bias } = layer;
     if (inputs % blockSize !== 0) return int8Projection.project(graph, rows, layer);
-    const rounded = quantizeTo4Bits(weight, outputs, inputs);
-    const product =
-      layer.tolerant || rounded.error < exactEnough
-        ? await multiplyBy4Bits(graph, rows, layer, rounded)
-        : await multiplyBy8Bits(graph, rows, layer);
+    const rounded = roundTo4Bits(layer);
+    const product = rounded
+      ? await multiplyBy4Bits(graph, rows, layer, rounded)
+      : await multiplyBy8Bits(graph, rows, layer);
     return bias ? graph.node('Add', [product, await graph.weight(`${name}.bias`, [outputs], bias)]) : product;
   },
 };
+
+/** The layer's weights in 4 bits; undefined where 4 bits do not hold them and rounding them would cost too much. */
+function roundTo4Bits({ weight, outputs, inputs, tolerant }: LinearLayer): FourBitMatrix | undefined {
+  // Finding codes takes long, and a few rows tell almost always that it is in vain.
+  if (!tolerant && errorOfSample(weight, outputs, inputs) >= exactEnough) return undefined;
+  const rounded = quantizeTo4Bits(weight, outputs, inputs);
+  return tolerant || rounded.error < exactEnough ? rounded : undefined;
+}
+
+const sampleRows = 64;
+
+/** What rounding changes in rows that are spread over the outputs. */
+function errorOfSample(weight: Float32Array, outputs: number, inputs: number): number {
+  const rows = Math.min(sampleRows, outputs);
+  const sample = new Float32Array(rows * inputs);
+  for (let row = 0; row < rows; row++) {
+    const from = Math.floor((row * outputs) / rows) * inputs;
+    sample.set(weight.subarray(from, from + inputs), row * inputs);
+  }
+  return quantizeTo4Bits(sample, rows, inputs).error;
+}
 
 async function multiplyBy4Bits(
   graph: Graph,

@@ -98,3 +98,9 @@ test('inputs that do not divide into blocks are multiplied all the same', async 
   const [result] = await (await projector({ inputs: 72, weight }))(row);
   expect(distance(result!, exact)).toBeLessThan(0.02 * norm(exact));
 });
+
+test('rows that 4 bits hold do not take the others of their matrix along', async () => {
+  const weight = onFewValues.slice();
+  weight.set(noise(5 * inputs, 3), 30 * inputs);
+  expect(await relativeError({ weight })).toBeLessThan(0.01);
+});
