@@ -150,12 +150,18 @@ export class DecoderEngine implements StepEngine {
     }
   }
 
+  /** Handles what came since the last step; of grammars that must be compiled one at most, since others wait for it. */
   async #takeIn(events: EngineEvent[]): Promise<void> {
-    for (const command of this.#inbox.splice(0)) {
+    let compiled = false;
+    while (!compiled) {
+      const command = this.#inbox.shift();
+      if (!command) break;
       switch (command.type) {
         case 'generate': {
+          const { id, grammar } = command.request;
+          compiled = grammar !== undefined && this.grammars?.has(grammar) === false;
           const reason = await this.#enqueue(command.request);
-          if (reason !== undefined) events.push({ type: 'failed', id: command.request.id, reason });
+          if (reason !== undefined) events.push({ type: 'failed', id, reason });
           break;
         }
         case 'cancel':

@@ -62,6 +62,8 @@ export interface GrammarFollower {
 
 /** Where the engine gets followers from. */
 export interface Grammars {
+  /** Whether `follow` would not have to compile it first. */
+  has(grammar: Grammar): boolean;
   /** @throws Error when the grammar cannot be compiled. */
   follow(grammar: Grammar): Promise<GrammarFollower>;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DecoderEngine } from '../../src/engine/decoder-engine.js';
-import type { GrammarFollower, Grammars } from '../../src/engine/grammar.js';
+import type { Grammar, GrammarFollower, Grammars } from '../../src/engine/grammar.js';
 import type { GenerateRequest } from '../../src/engine/request.js';
 import { FakeDecoderRunner, fakeShape } from './support/fake-decoder-runner.js';
 import { drain, generateRequest, prompt } from './support/requests.js';
@@ -15,7 +15,15 @@ class CountedGrammars implements Grammars {
   /** How many followers there may be. */
   limit = Number.POSITIVE_INFINITY;
 
-  async follow(): Promise<GrammarFollower> {
+  /** Grammars that are compiled already; all of them when left out. */
+  compiled: Set<string> | undefined;
+
+  has({ ebnf }: Grammar): boolean {
+    return this.compiled?.has(ebnf) ?? true;
+  }
+
+  async follow({ ebnf }: Grammar): Promise<GrammarFollower> {
+    this.compiled?.add(ebnf);
     if (this.disposals.length === this.limit) throw new Error('no more');
     const index = this.disposals.push(0) - 1;
     let taken = 0;
@@ -138,4 +146,22 @@ describe('each follower of a grammar is disposed once', () => {
     await drain(engine);
     expect(grammars.disposals).toEqual([1, 1]);
   });
+});
+
+it('compiles one grammar between two steps at most, so that others are drawn on', async () => {
+  const { engine, grammars, generate } = build();
+  grammars.compiled = new Set();
+  engine.generate(generateRequest('plain', { maxTokens: 20 }));
+  await engine.step();
+  for (const [index, ebnf] of ['root ::= "a"', 'root ::= "b"', 'root ::= "a"', 'root ::= "c"'].entries()) {
+    generate(`${ebnf} ${index}`, { grammar: { ebnf, strings: [] }, maxTokens: 1 });
+  }
+  const sizes: number[] = [];
+  while (grammars.compiled.size < 3) {
+    const events = await engine.step();
+    sizes.push(grammars.compiled.size);
+    expect(events.some(({ type }) => type === 'admitted' || type === 'token')).toBe(true);
+  }
+  expect(sizes).toEqual([1, 2, 3]);
+  await drain(engine);
 });
