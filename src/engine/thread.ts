@@ -73,9 +73,14 @@ post({ type: 'ready', manifest: served });
 function buildEngine(): DecoderEngine | EncoderEngine {
   if (manifest.kind === 'encoder') return new EncoderEngine(new OnnxEncoderRunner(session, manifest), limits);
   const decoder = new OnnxDecoderRunner(session, manifest);
-  return settings.judge && served.kind === 'encoder'
-    ? new EncoderEngine(new JudgeRunner(decoder, served, settings.judge), limits)
-    : new DecoderEngine(decoder, limits);
+  if (!settings.judge || served.kind === 'decoder') return new DecoderEngine(decoder, limits);
+  const judge = {
+    runner: decoder,
+    shape: served,
+    answers: settings.judge,
+    chunkTokens: limits.maxBatchTokens,
+  };
+  return new EncoderEngine(new JudgeRunner(judge), limits);
 }
 
 function post(message: FromThread, transfer: ArrayBuffer[] = []): void {

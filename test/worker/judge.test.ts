@@ -80,10 +80,11 @@ test('a score is the share of yes among yes and no in what the model expects nex
   expect([yes, no]).toEqual([native.tokenToId('yes'), native.tokenToId('no')]);
 
   const format = await JudgeFormat.of(tokenizer, { instruction, query });
-  const engine = new EncoderEngine(new JudgeRunner(runner, judgeManifest(manifest), { yes, no }), {
-    contextLength: manifest.contextLength,
-    maxBatchTokens: 4096,
+  const judge = new JudgeRunner({
+    ...{ runner, shape: judgeManifest(manifest), answers: { yes, no } },
+    chunkTokens: 4096,
   });
+  const engine = new EncoderEngine(judge, { contextLength: manifest.contextLength, maxBatchTokens: 4096 });
   const sequences = await Promise.all(
     documents.map(async (document) => format.around(await tokenizer.encode(documentLead + document))),
   );

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import type { EncoderShape } from '../../src/engine/encoder-runner.js';
+import { JudgeRunner } from '../../src/engine/judge-runner.js';
+import { FakeDecoderRunner, fakeLogits, fakeShape } from './support/fake-decoder-runner.js';
+
+const answers = { yes: 7, no: 9 };
+const shape: EncoderShape = {
+  dimension: 1,
+  vocabularySize: fakeShape.vocabularySize,
+  paddingToken: 0,
+  firstPosition: 0,
+  tokenTypes: false,
+};
+
+/** Judges sequences of these lengths in one batch; returns the rows beside what they should be. */
+async function judge(lengths: readonly number[], chunkTokens: number) {
+  const sequences = lengths.map((length, row) =>
+    Array.from({ length }, (_, at) => (5 * row + 3 * at + 1) % fakeShape.vocabularySize),
+  );
+  const width = Math.max(...lengths);
+  const columns = (value: (tokens: readonly number[], at: number) => number) =>
+    BigInt64Array.from(
+      sequences.flatMap((tokens) => Array.from({ length: width }, (_, at) => BigInt(value(tokens, at)))),
+    );
+  const runner = new FakeDecoderRunner();
+  const rows = await new JudgeRunner({ runner, shape, answers, chunkTokens }).run({
+    rows: lengths.length,
+    width,
+    inputIds: columns((tokens, at) => tokens[at] ?? 0),
+    attentionMask: columns((tokens, at) => (at < tokens.length ? 1 : 0)),
+    positionIds: columns((_, at) => at),
+    tokenTypeIds: new BigInt64Array(),
+  });
+  const expected = Float32Array.from(sequences, (tokens) => {
+    const logits = fakeLogits(tokens);
+    return logits[answers.yes]! - logits[answers.no]!;
+  });
+  return { rows, expected, widths: runner.runs.map((run) => run.width) };
+}
+
+test('what fits a chunk is read in one run', async () => {
+  const { rows, expected, widths } = await judge([8, 3, 7], 8);
+  expect(rows).toEqual(expected);
+  expect(widths).toEqual([8]);
+});
+
+test('what is longer is read chunk by chunk, and judged as if it were read at once', async () => {
+  const { rows, expected, widths } = await judge([29], 8);
+  expect(rows).toEqual(expected);
+  expect(widths).toEqual([8, 8, 8, 5]);
+});
+
+test('sequences that end in different chunks are judged where they end', async () => {
+  const { rows, expected, widths } = await judge([8, 20, 9, 16, 1], 8);
+  expect(rows).toEqual(expected);
+  expect(widths).toEqual([8, 8, 4]);
+});
