@@ -26,6 +26,8 @@ export interface GrammarProbeOptions {
   readonly limitMs: number;
   /** Characters of forms and grammars remembered. */
   readonly maxCharacters?: number;
+  /** For how long a form is not tried again that was given up: it may have been slow because all the machine was. */
+  readonly retryMs?: number;
   /** The thread's script, for those who do not run the built one beside this file. */
   readonly script?: URL | undefined;
 }
@@ -50,6 +52,7 @@ export class GrammarProbe {
     this.#options = {
       limitMs: options.limitMs,
       maxCharacters: options.maxCharacters ?? 16_000_000,
+      retryMs: options.retryMs ?? 60_000,
       script: options.script ?? new URL('./grammar-probe-thread.js', import.meta.url),
     };
   }
@@ -89,15 +92,28 @@ export class GrammarProbe {
     const size = key.length + (verdict.type === 'sound' ? verdict.grammar.ebnf.length : 0);
     this.#sizes.set(key, size);
     this.#characters += size;
+    if (verdict.type === 'slow' || verdict.type === 'broken') this.#forgetLater(key);
     for (const oldest of this.#verdicts.keys()) {
       if (this.#characters <= this.#options.maxCharacters) return;
-      // One that is still waited for has no size yet.
-      const freed = this.#sizes.get(oldest);
-      if (freed === undefined) continue;
-      this.#verdicts.delete(oldest);
-      this.#sizes.delete(oldest);
-      this.#characters -= freed;
+      this.#forget(oldest);
     }
+  }
+
+  #forgetLater(key: string): void {
+    const verdict = this.#verdicts.get(key);
+    const forget = () => {
+      if (this.#verdicts.get(key) === verdict) this.#forget(key);
+    };
+    setTimeout(forget, this.#options.retryMs).unref();
+  }
+
+  /** One that is still waited for has no size yet, and stays. */
+  #forget(key: string): void {
+    const size = this.#sizes.get(key);
+    if (size === undefined) return;
+    this.#verdicts.delete(key);
+    this.#sizes.delete(key);
+    this.#characters -= size;
   }
 
   async #ask(request: ToProbe): Promise<Verdict> {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { vocabularyOf } from '../../src/worker/grammar/vocabulary.js';
 import { GrammarProbe, type GrammarProbeOptions, type ToProbe } from '../../src/worker/grammar-probe.js';
 import { toolFormatOf } from '../../src/worker/tools/tool-format.js';
@@ -95,6 +95,23 @@ describe('GrammarProbe', () => {
     const first = await probe.judge(form({ type: 'null' }));
     expect(await probe.judge(form({ type: 'null' }))).toBe(first);
     expect(probe.size).toBe(1);
+  });
+
+  it.each([
+    ['slow', '', 20],
+    ['broken', 'process.exit(0);', 20_000],
+  ])('remembers for some time only that a form was %s', async (type, does, limitMs) => {
+    const script = threadThat(does);
+    open({ limitMs, script });
+    const first = await probe.judge(endless);
+    expect(first).toEqual({ type });
+    expect(await probe.judge(endless)).toBe(first);
+
+    await probe.close();
+    open({ limitMs, script, retryMs: 1 });
+    await probe.judge(endless);
+    await vi.waitFor(() => expect(probe.size).toBe(0));
+    expect(await probe.judge(endless)).toEqual({ type });
   });
 
   it('forgets the verdicts asked for longest ago when they grow too long', async () => {
