@@ -36,12 +36,12 @@ interface Hold {
 }
 
 /** What is used of a BullMQ worker, the same on every server. */
-type TextWorker = Pick<Worker, 'waitUntilReady' | 'close'> & {
+export type TextWorker = Pick<Worker, 'waitUntilReady' | 'close'> & {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'locksRenewed', listener: (renewed: { jobIds: string[] }) => void): unknown;
   on(event: 'lockRenewalFailed', listener: (jobIds: string[]) => void): unknown;
 };
-type Processor = (job: Job<string>) => Promise<void>;
+export type Processor = (job: Job<string>) => Promise<void>;
 
 /** Runs a handler on the jobs of a BullMQ worker. `open` makes the worker; `disconnect` cuts it off. */
 export class BullConsumer implements JobConsumer {

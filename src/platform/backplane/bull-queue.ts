@@ -10,7 +10,10 @@ const operationTimeoutMs = 5_000;
 const batchPriority = 1;
 
 /** What is used of a BullMQ queue, the same on every server. */
-type TextQueue = Pick<Queue, 'remove' | 'getJobState' | 'getJobCountByTypes' | 'waitUntilReady' | 'close'> & {
+export type TextQueue = Pick<
+  Queue,
+  'remove' | 'getJobState' | 'getJobCountByTypes' | 'waitUntilReady' | 'close'
+> & {
   add(name: string, data: string, options: JobsOptions): Promise<unknown>;
 };
 

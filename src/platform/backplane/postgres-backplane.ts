@@ -1,12 +1,18 @@
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type pg from 'pg';
-import { queueName, taskQueueName } from '../../contract/names.js';
 import { abortable } from '../abortable.js';
 import type { Logger } from '../logger.js';
-import type { Backplane, ConsumeOptions, JobConsumer, JobHandler, TaskHandler } from './backplane.js';
-import { BullConsumer, leaveNothing, workerOptions } from './bull-consumer.js';
-import { BullQueue } from './bull-queue.js';
-import { BullTasks, startTaskConsumer, taskWorkerOptions } from './bull-tasks.js';
+import type {
+  Backplane,
+  ConsumeOptions,
+  JobConsumer,
+  JobHandler,
+  JobQueue,
+  TaskHandler,
+  TaskQueue,
+} from './backplane.js';
+import { BullBroker, type BullServer, noEvents } from './bull-broker.js';
+import { leaveNothing } from './bull-consumer.js';
 import { OutageLog } from './outage-log.js';
 import { PostgresChannel } from './postgres-channel.js';
 import { openQueuePool } from './queue-pool.js';
@@ -15,12 +21,8 @@ import { openQueuePool } from './queue-pool.js';
 export class PostgresBackplane implements Backplane {
   readonly kind = 'postgres';
   readonly channel: PostgresChannel;
-  readonly #url: string;
-  readonly #logger: Logger;
   readonly #pool: pg.Pool;
-  readonly #queues = new Map<string, BullQueue>();
-  readonly #tasks = new Map<string, BullTasks>();
-  readonly #consumers = new Set<JobConsumer>();
+  readonly #broker: BullBroker;
   #closing: Promise<void> | undefined;
 
   /** Makes the queue's tables where they are missing. @throws Error when the server does not answer in a few seconds. */
@@ -42,80 +44,26 @@ export class PostgresBackplane implements Backplane {
   }
 
   private constructor(options: { url: string; logger: Logger; pool: pg.Pool; channel: PostgresChannel }) {
-    this.#url = options.url;
-    this.#logger = options.logger;
-    this.#pool = options.pool;
-    this.channel = options.channel;
+    const { url, logger, pool, channel } = options;
+    this.#pool = pool;
+    this.#broker = new BullBroker({ server: bullServer(url, pool), logger });
+    this.channel = channel;
   }
 
-  queue(modelId: string): BullQueue {
-    const known = this.#queues.get(modelId);
-    if (known) return known;
-    const queue = new BullQueue(() => this.#openQueue(queueName(modelId)));
-    this.#queues.set(modelId, queue);
-    return queue;
+  queue(modelId: string): JobQueue {
+    return this.#broker.queue(modelId);
   }
 
-  tasks(name: string): BullTasks {
-    const known = this.#tasks.get(name);
-    if (known) return known;
-    const tasks = new BullTasks(() => this.#openQueue(taskQueueName(name)));
-    this.#tasks.set(name, tasks);
-    return tasks;
+  tasks(name: string): TaskQueue {
+    return this.#broker.tasks(name);
   }
 
-  #openQueue(name: string) {
-    const opened = new Queue(
-      name,
-      {
-        connection: this.#pool,
-        defaultJobOptions: leaveNothing,
-        // Nobody reads the events, and every queue call would add to them.
-        streams: { events: { maxLen: 0 } },
-      },
-      createPostgresBackend,
-    );
-    opened.on('error', (error) => this.#logger.debug({ err: error }, 'queue error'));
-    return opened;
+  consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
+    return this.#broker.consume(modelId, handler, options);
   }
 
-  async consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
-    // One session is the worker's LISTEN, for as long as it runs.
-    const pool = openQueuePool(this.#url, { maxConnections: 5 });
-    const consumer = await BullConsumer.start({
-      open: (process) =>
-        new Worker(
-          queueName(modelId),
-          process,
-          { ...workerOptions(options), connection: pool },
-          createPostgresBackend,
-        ),
-      disconnect: () => pool.end(),
-      handler,
-      options,
-      logger: this.#logger,
-    });
-    this.#consumers.add(consumer);
-    return consumer;
-  }
-
-  async work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer> {
-    // One session is the worker's LISTEN, for as long as it runs.
-    const pool = openQueuePool(this.#url, { maxConnections: 3 });
-    const consumer = await startTaskConsumer({
-      open: (process) =>
-        new Worker(
-          taskQueueName(name),
-          process,
-          { ...taskWorkerOptions(options), connection: pool },
-          createPostgresBackend,
-        ),
-      disconnect: () => pool.end(),
-      handler,
-      logger: this.#logger,
-    });
-    this.#consumers.add(consumer);
-    return consumer;
+  work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer> {
+    return this.#broker.work(name, handler, options);
   }
 
   async check(signal: AbortSignal): Promise<void> {
@@ -128,9 +76,28 @@ export class PostgresBackplane implements Backplane {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([...this.#consumers].map((consumer) => consumer.close({ drainMs: 0 })));
-    await Promise.all([...this.#queues.values(), ...this.#tasks.values()].map((queue) => queue.close()));
+    await this.#broker.close();
     await this.channel.close();
     await this.#pool.end();
   }
+}
+
+function bullServer(url: string, connection: pg.Pool): BullServer {
+  return {
+    openQueue: (name) =>
+      new Queue(
+        name,
+        { connection, defaultJobOptions: leaveNothing, streams: noEvents },
+        createPostgresBackend,
+      ),
+    // One session is the worker's LISTEN, for as long as it runs.
+    connectWorker: ({ sessions }) => {
+      const pool = openQueuePool(url, { maxConnections: sessions });
+      return {
+        open: (name, process, options) =>
+          new Worker(name, process, { ...options, connection: pool }, createPostgresBackend),
+        disconnect: () => pool.end(),
+      };
+    },
+  };
 }

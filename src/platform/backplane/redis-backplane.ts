@@ -1,12 +1,19 @@
 import { Queue, Worker } from 'bullmq';
 import { Redis, type RedisOptions } from 'ioredis';
-import { keyPrefix, queueName, taskQueueName } from '../../contract/names.js';
+import { keyPrefix } from '../../contract/names.js';
 import { abortable } from '../abortable.js';
 import type { Logger } from '../logger.js';
-import type { Backplane, ConsumeOptions, JobConsumer, JobHandler, TaskHandler } from './backplane.js';
-import { BullConsumer, leaveNothing, workerOptions } from './bull-consumer.js';
-import { BullQueue } from './bull-queue.js';
-import { BullTasks, startTaskConsumer, taskWorkerOptions } from './bull-tasks.js';
+import type {
+  Backplane,
+  ConsumeOptions,
+  JobConsumer,
+  JobHandler,
+  JobQueue,
+  TaskHandler,
+  TaskQueue,
+} from './backplane.js';
+import { BullBroker, type BullServer, noEvents } from './bull-broker.js';
+import { leaveNothing } from './bull-consumer.js';
 import { OutageLog } from './outage-log.js';
 import { RedisChannel } from './redis-channel.js';
 
@@ -32,13 +39,10 @@ const patient: RedisOptions = { ...base, maxRetriesPerRequest: null };
 export class RedisBackplane implements Backplane {
   readonly kind = 'redis';
   readonly channel: RedisChannel;
-  readonly #url: string;
   readonly #logger: Logger;
   readonly #commands: Redis;
   readonly #subscriber: Redis;
-  readonly #queues = new Map<string, BullQueue>();
-  readonly #tasks = new Map<string, BullTasks>();
-  readonly #consumers = new Set<JobConsumer>();
+  readonly #broker: BullBroker;
   #closing: Promise<void> | undefined;
 
   /** @throws Error when the server does not answer within a few seconds. */
@@ -54,13 +58,13 @@ export class RedisBackplane implements Backplane {
   }
 
   private constructor({ url, logger }: { url: string; logger: Logger }) {
-    this.#url = url;
     this.#logger = logger;
     this.#commands = new Redis(url, impatient);
     this.#subscriber = new Redis(url, { ...impatient, autoResubscribe: false });
     // Without listeners an error would end the process; it is told of by whoever it fails.
     this.#commands.on('error', () => {});
     this.#subscriber.on('error', () => {});
+    this.#broker = new BullBroker({ server: bullServer(url, this.#commands), logger });
     this.channel = new RedisChannel({ publisher: this.#commands, subscriber: this.#subscriber, logger });
   }
 
@@ -82,67 +86,20 @@ export class RedisBackplane implements Backplane {
     });
   }
 
-  queue(modelId: string): BullQueue {
-    const known = this.#queues.get(modelId);
-    if (known) return known;
-    const queue = new BullQueue(() => this.#openQueue(queueName(modelId)));
-    this.#queues.set(modelId, queue);
-    return queue;
+  queue(modelId: string): JobQueue {
+    return this.#broker.queue(modelId);
   }
 
-  tasks(name: string): BullTasks {
-    const known = this.#tasks.get(name);
-    if (known) return known;
-    const tasks = new BullTasks(() => this.#openQueue(taskQueueName(name)));
-    this.#tasks.set(name, tasks);
-    return tasks;
+  tasks(name: string): TaskQueue {
+    return this.#broker.tasks(name);
   }
 
-  #openQueue(name: string): Queue {
-    // BullMQ would wait for the server to come back before it sends the first command.
-    if (this.#commands.status !== 'ready') throw new Error('Redis is away');
-    const opened = new Queue(name, {
-      connection: this.#commands,
-      prefix: keyPrefix,
-      defaultJobOptions: leaveNothing,
-      // Nobody reads the events, and every queue call would add to them.
-      streams: { events: { maxLen: 0 } },
-    });
-    opened.on('error', (error) => this.#logger.debug({ err: error }, 'queue error'));
-    return opened;
+  consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
+    return this.#broker.consume(modelId, handler, options);
   }
 
-  async consume(modelId: string, handler: JobHandler, options: ConsumeOptions): Promise<JobConsumer> {
-    const connection = new Redis(this.#url, patient);
-    connection.on('error', () => {});
-    const consumer = await BullConsumer.start({
-      open: (process) =>
-        new Worker(queueName(modelId), process, { ...workerOptions(options), connection, prefix: keyPrefix }),
-      disconnect: async () => connection.disconnect(),
-      handler,
-      options,
-      logger: this.#logger,
-    });
-    this.#consumers.add(consumer);
-    return consumer;
-  }
-
-  async work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer> {
-    const connection = new Redis(this.#url, patient);
-    connection.on('error', () => {});
-    const consumer = await startTaskConsumer({
-      open: (process) =>
-        new Worker(taskQueueName(name), process, {
-          ...taskWorkerOptions(options),
-          connection,
-          prefix: keyPrefix,
-        }),
-      disconnect: async () => connection.disconnect(),
-      handler,
-      logger: this.#logger,
-    });
-    this.#consumers.add(consumer);
-    return consumer;
+  work(name: string, handler: TaskHandler, options: ConsumeOptions): Promise<JobConsumer> {
+    return this.#broker.work(name, handler, options);
   }
 
   async check(signal: AbortSignal): Promise<void> {
@@ -155,9 +112,32 @@ export class RedisBackplane implements Backplane {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([...this.#consumers].map((consumer) => consumer.close({ drainMs: 0 })));
-    await Promise.all([...this.#queues.values(), ...this.#tasks.values()].map((queue) => queue.close()));
+    await this.#broker.close();
     this.#subscriber.disconnect();
     this.#commands.disconnect();
   }
+}
+
+function bullServer(url: string, commands: Redis): BullServer {
+  return {
+    openQueue: (name) => {
+      // BullMQ would wait for the server to come back before it sends the first command.
+      if (commands.status !== 'ready') throw new Error('Redis is away');
+      return new Queue(name, {
+        connection: commands,
+        prefix: keyPrefix,
+        defaultJobOptions: leaveNothing,
+        streams: noEvents,
+      });
+    },
+    connectWorker: () => {
+      const connection = new Redis(url, patient);
+      connection.on('error', () => {});
+      return {
+        open: (name, process, options) =>
+          new Worker(name, process, { ...options, connection, prefix: keyPrefix }),
+        disconnect: async () => connection.disconnect(),
+      };
+    },
+  };
 }
