@@ -5,27 +5,16 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { freePort } from '../support/free-port.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.js';
-import { type Environment, fixtureModel, headrace, isRunning, Serve } from './headrace.js';
+import { type Environment, fixtureModel, headrace, isRunning, Serve, serveEnvironment } from './headrace.js';
 
 let folder: TempFolder;
 let environment: Environment;
 
 beforeAll(async () => {
   folder = await makeTempFolder('serve');
-  const models = [
-    fixtureModel('a-chat-model', 'chat', 'decoder/llama-tied'),
-    fixtureModel('a-reranker', 'rerank', 'encoder/bert-cross-encoder'),
-  ];
-  await writeFile(join(folder.path, 'models.json'), JSON.stringify({ models }));
-  environment = {
-    HEADRACE_PORT: String(await freePort()),
-    HEADRACE_DATA_DIR: join(folder.path, 'data'),
-    HEADRACE_CACHE_DIR: join(folder.path, 'cache'),
-    HEADRACE_MODELS: join(folder.path, 'models.json'),
-  };
+  environment = await serveEnvironment(folder.path);
 });
 
 afterAll(() => folder.remove());
@@ -252,7 +241,7 @@ describe('headrace serve that cannot start', () => {
   });
 
   it('says why a worker did not start', async () => {
-    const models = [fixtureModel('m', 'rerank', 'decoder/llama-tied')];
+    const models = [fixtureModel('m', 'chat', 'encoder/bert-cross-encoder')];
     const catalogue = join(folder.path, 'mistaken.json');
     await writeFile(catalogue, JSON.stringify({ models }));
 
@@ -260,7 +249,7 @@ describe('headrace serve that cannot start', () => {
 
     const reports = stderr.split('\n').filter((line) => line.includes('the catalogue says'));
     expect(reports).toEqual([
-      expect.stringMatching(/^headrace: the worker of m exited with code 1: m: the catalogue says "rerank"/),
+      expect.stringMatching(/^headrace: the worker of m exited with code 1: m: the catalogue says "chat"/),
     ]);
     expect(exitCode).toBe(1);
     expect(postgres()).toBeUndefined();
