@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { resolve } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../support/free-port.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The built command line. */
@@ -21,6 +23,22 @@ export interface Ended {
 export function fixtureModel(id: string, task: 'chat' | 'rerank', fixture: string) {
   const path = resolve(root, 'test/fixtures', fixture);
   return { id, task, weights: 'float32', threads: 1, kvMiB: 16, sources: [{ from: 'file', path }] };
+}
+
+/** The environment of a service in a folder of its own, with two models of the fixtures: a-chat-model, a-reranker. */
+export async function serveEnvironment(folder: string): Promise<Environment> {
+  const models = [
+    fixtureModel('a-chat-model', 'chat', 'decoder/llama-tied'),
+    fixtureModel('a-reranker', 'rerank', 'encoder/bert-cross-encoder'),
+  ];
+  const modelsFile = join(folder, 'models.json');
+  await writeFile(modelsFile, JSON.stringify({ models }));
+  return {
+    HEADRACE_PORT: String(await freePort()),
+    HEADRACE_DATA_DIR: join(folder, 'data'),
+    HEADRACE_CACHE_DIR: join(folder, 'cache'),
+    HEADRACE_MODELS: modelsFile,
+  };
 }
 
 /** Runs the built command line to its end, with no environment but this. */

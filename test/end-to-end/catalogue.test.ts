@@ -1,10 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { fixtureModel, headrace, Serve } from '../cli/headrace.js';
+import { type Environment, headrace, Serve, serveEnvironment } from '../cli/headrace.js';
 import { Receiver } from '../platform/webhooks/receiver.js';
 import { type BackplaneKit, describeBackplanes } from '../support/backplanes.js';
-import { freePort } from '../support/free-port.js';
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.js';
 import { chatModel, collect, rerankModel, TestService, until } from './test-service.js';
 
@@ -64,20 +61,10 @@ describeBackplanes('an operator who decides about models', (kit: BackplaneKit) =
 
 describe('headrace serve', () => {
   let folder: TempFolder;
-  let environment: Record<string, string>;
+  let environment: Environment;
   beforeAll(async () => {
     folder = await makeTempFolder('catalogue');
-    const models = [
-      fixtureModel('a-chat-model', 'chat', 'decoder/llama-tied'),
-      fixtureModel('a-reranker', 'rerank', 'encoder/bert-cross-encoder'),
-    ];
-    await writeFile(join(folder.path, 'models.json'), JSON.stringify({ models }));
-    environment = {
-      HEADRACE_PORT: String(await freePort()),
-      HEADRACE_DATA_DIR: join(folder.path, 'data'),
-      HEADRACE_CACHE_DIR: join(folder.path, 'cache'),
-      HEADRACE_MODELS: join(folder.path, 'models.json'),
-    };
+    environment = await serveEnvironment(folder.path);
   });
   afterAll(() => folder.remove());
 
