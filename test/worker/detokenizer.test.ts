@@ -1,52 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Detokenizer } from '../../src/worker/detokenizer.js';
-import { Tokenizer } from '../../src/worker/tokenizer.js';
+import type { Tokenizer } from '../../src/worker/tokenizer.js';
 import { fixtureTokenizer, readFixture } from './support/fixture-model.js';
+import { sentencePieceTokenizer } from './support/sentencepiece.js';
 
 const byteLevel = fixtureTokenizer('decoder/llama-tied');
 const wordPiece = fixtureTokenizer('encoder/bert-cross-encoder');
 const metaspace = fixtureTokenizer('encoder/xlm-roberta-cross-encoder');
 
-/** A SentencePiece-style vocabulary, as Llama 2 has it: spaces as `▁`, single bytes for what it does not know. */
 const pieces = ['<unk>', '<s>', '</s>', '▁', '▁Hello', '▁world', '!', 'x', '\ufffd'];
-const bytes = Array.from(
-  { length: 256 },
-  (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`,
-);
-const byteFallback = new Tokenizer(
-  JSON.stringify({
-    version: '1.0',
-    added_tokens: [0, 1, 2].map((id) => ({
-      id,
-      content: pieces[id],
-      single_word: false,
-      lstrip: false,
-      rstrip: false,
-      normalized: false,
-      special: true,
-    })),
-    normalizer: null,
-    pre_tokenizer: null,
-    post_processor: null,
-    decoder: {
-      type: 'Sequence',
-      decoders: [
-        { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
-        { type: 'ByteFallback' },
-        { type: 'Fuse' },
-        { type: 'Strip', content: ' ', start: 1, stop: 0 },
-      ],
-    },
-    model: {
-      type: 'BPE',
-      unk_token: '<unk>',
-      byte_fallback: true,
-      vocab: Object.fromEntries([...pieces, ...bytes].map((piece, id) => [piece, id])),
-      merges: [],
-    },
-  }),
-);
+const byteFallback = sentencePieceTokenizer(pieces);
 const piece = (text: string) => pieces.indexOf(text);
 const utf8 = (text: string) => [...new TextEncoder().encode(text)].map((byte) => pieces.length + byte);
 

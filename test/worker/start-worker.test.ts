@@ -10,6 +10,7 @@ import { controlChannel } from '../../src/contract/names.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/logger.js';
 import { type StartedWorker, startWorker } from '../../src/worker/start-worker.js';
+import { fixtureModel } from '../cli/headrace.js';
 import { threadScript } from '../engine/support/thread-script.js';
 import { type BackplaneSettings, describeBackplanes } from '../support/backplanes.js';
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.js';
@@ -40,17 +41,9 @@ const rerankExpected = z
 let folder: TempFolder;
 beforeAll(async () => {
   folder = await makeTempFolder('worker');
-  const served = (id: string, task: string, fixture: string) => ({
-    id,
-    task,
-    weights: 'float32',
-    threads: 1,
-    kvMiB: 16,
-    sources: [{ from: 'file', path: join(root, 'test/fixtures', fixture) }],
-  });
   const models = [
-    served(chatModel, 'chat', 'decoder/llama-tied'),
-    served(rerankModel, 'rerank', 'encoder/bert-cross-encoder'),
+    fixtureModel(chatModel, 'chat', 'decoder/llama-tied'),
+    fixtureModel(rerankModel, 'rerank', 'encoder/bert-cross-encoder'),
   ];
   await writeFile(join(folder.path, 'models.json'), JSON.stringify({ models }));
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { bytesOfToken, type Vocabulary } from '../../../src/engine/grammar.js';
 import { GrammarCache } from '../../../src/engine/grammar-cache.js';
 import { vocabularyOf } from '../../../src/worker/grammar/vocabulary.js';
-import { Tokenizer } from '../../../src/worker/tokenizer.js';
+import { sentencePieceTokenizer } from '../support/sentencepiece.js';
 import { chatTokenizer, decoderManifest } from '../support/workbench.js';
 import { randomText } from './random-text.js';
 import { schemaGrammar } from './schema-grammar.js';
@@ -111,42 +111,8 @@ describe('a vocabulary of SentencePiece', () => {
     '2',
     '▁1',
   ];
-  const bytes = Array.from(
-    { length: 256 },
-    (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`,
-  );
-  const tokenizer = new Tokenizer(
-    JSON.stringify({
-      version: '1.0',
-      added_tokens: [0, 1, 2].map((id) => ({
-        id,
-        content: pieces[id],
-        single_word: false,
-        lstrip: false,
-        rstrip: false,
-        normalized: false,
-        special: true,
-      })),
-      decoder: {
-        type: 'Sequence',
-        decoders: [
-          { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
-          { type: 'ByteFallback' },
-          { type: 'Fuse' },
-          { type: 'Strip', content: ' ', start: 1, stop: 0 },
-        ],
-      },
-      model: {
-        type: 'BPE',
-        unk_token: '<unk>',
-        byte_fallback: true,
-        vocab: Object.fromEntries([...pieces, ...bytes].map((piece, id) => [piece, id])),
-        merges: [],
-      },
-    }),
-  );
   const vocabulary = vocabularyOf({
-    tokenizer,
+    tokenizer: sentencePieceTokenizer(pieces),
     // Not a multiple of 32, and padded as such models are.
     manifest: { vocabularySize: pieces.length + 256 + 40, endTokens: [2] },
     spelledTokens: new Set(),
