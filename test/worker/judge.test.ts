@@ -74,38 +74,44 @@ test('control tokens that are typed into instruction, query and document are tex
   expect([count('<|im_start|>'), count('<|im_end|>')]).toEqual([3, 2]);
 });
 
-test('a score is the share of yes among yes and no in what the model expects next', async () => {
-  const { manifest, runner, tokenizer, native } = await openJudge();
-  const { yes, no } = await judgeTokens(tokenizer);
-  expect([yes, no]).toEqual([native.tokenToId('yes'), native.tokenToId('no')]);
+test.each([
+  ['in one run', 4096],
+  ['in chunks', 32],
+])(
+  'a score is the share of yes among yes and no in what the model expects next, read %s',
+  async (_, chunkTokens) => {
+    const { manifest, runner, tokenizer, native } = await openJudge();
+    const { yes, no } = await judgeTokens(tokenizer);
+    expect([yes, no]).toEqual([native.tokenToId('yes'), native.tokenToId('no')]);
 
-  const format = await JudgeFormat.of(tokenizer, { instruction, query });
-  const judge = new JudgeRunner({
-    ...{ runner, shape: judgeManifest(manifest), answers: { yes, no } },
-    chunkTokens: 4096,
-  });
-  const engine = new EncoderEngine(judge, { contextLength: manifest.contextLength, maxBatchTokens: 4096 });
-  const sequences = await Promise.all(
-    documents.map(async (document) => format.around(await tokenizer.encode(documentLead + document))),
-  );
-  engine.encode({ id: 'judged', sequences, priority: 'interactive' });
-  const events = [];
-  while (engine.busy) events.push(...(await engine.step()));
-  const rows = events.flatMap((event) => (event.type === 'encoded' ? [...event.rows] : []));
-  expect(rows).toHaveLength(documents.length);
+    const format = await JudgeFormat.of(tokenizer, { instruction, query });
+    const judge = new JudgeRunner({
+      ...{ runner, shape: judgeManifest(manifest), answers: { yes, no } },
+      chunkTokens,
+    });
+    const engine = new EncoderEngine(judge, { contextLength: manifest.contextLength, maxBatchTokens: 4096 });
+    const sequences = await Promise.all(
+      documents.map(async (document) => format.around(await tokenizer.encode(documentLead + document))),
+    );
+    engine.encode({ id: 'judged', sequences, priority: 'interactive' });
+    const events = [];
+    while (engine.busy) events.push(...(await engine.step()));
+    const rows = events.flatMap((event) => (event.type === 'encoded' ? [...event.rows] : []));
+    expect(rows).toHaveLength(documents.length);
 
-  const empty = new KvCache({ shape: manifest, slots: 1, contextLength: 1, maxBytes: 2 ** 20 });
-  empty.fit({ rows: 1, longest: 1, limit: 1 });
-  for (const [index, document] of documents.entries()) {
-    const tokens = await reference(native, document);
-    const batch = new BatchBuilder(manifest.heads / manifest.kvHeads).build([{ cached: 0, tokens }], 1);
-    const { logits } = await runner.run({ ...batch, past: empty.view(0, 1) });
-    const [yesLogit, noLogit] = [logits[yes]!, logits[no]!];
-    const logSoftmax = yesLogit - Math.log(Math.exp(yesLogit) + Math.exp(noLogit));
-    expect(sigmoid(rows[index]!), document).toBeCloseTo(Math.exp(logSoftmax), 5);
-  }
-  expect(new Set(rows).size).toBe(documents.length);
-});
+    const empty = new KvCache({ shape: manifest, slots: 1, contextLength: 1, maxBytes: 2 ** 20 });
+    empty.fit({ rows: 1, longest: 1, limit: 1 });
+    for (const [index, document] of documents.entries()) {
+      const tokens = await reference(native, document);
+      const batch = new BatchBuilder(manifest.heads / manifest.kvHeads).build([{ cached: 0, tokens }], 1);
+      const { logits } = await runner.run({ ...batch, past: empty.view(0, 1) });
+      const [yesLogit, noLogit] = [logits[yes]!, logits[no]!];
+      const logSoftmax = yesLogit - Math.log(Math.exp(yesLogit) + Math.exp(noLogit));
+      expect(sigmoid(rows[index]!), document).toBeCloseTo(Math.exp(logSoftmax), 5);
+    }
+    expect(new Set(rows).size).toBe(documents.length);
+  },
+);
 
 test('a tokenizer without the control tokens, or without the answers, cannot judge', async () => {
   const { tokenizerJson: json } = await openJudge();
