@@ -68,7 +68,8 @@ export class Idempotency {
    * @param make Makes the answer, where there is none.
    * @returns The answer, or the text of the first one.
    * @throws ServiceError idempotencyConflict when the key was sent with another request, invalidParameter when it is
-   *   no key, rpdLimit when its account has too many of them, deadlineExceeded when the first request takes too long; what `make` throws.
+   *   no key, rpdLimit when its account has too many of them, deadlineExceeded when the first request takes too long;
+   *   what `make` throws.
    */
   async answer<T extends object>(
     { request, response, asked }: { request: FastifyRequest; response: FastifyReply; asked: object },
