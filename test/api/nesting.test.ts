@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { isNestedDeeperThan } from '../../src/api/nesting.js';
+import { fc } from '../support/property.js';
 
 function depthOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;

@@ -1,9 +1,9 @@
-import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chatRequestSchema } from '../../src/contract/chat.js';
 import { type ErrorKind, errorTable } from '../../src/contract/errors.js';
 import { rerankRequestSchema } from '../../src/contract/rerank.js';
 import { requestBodies } from '../end-to-end/support/request-bodies.js';
+import { fc } from '../support/property.js';
 import { Description } from './support/description.js';
 import {
   authorization,

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OpenApiDocument } from '../../src/api/openapi/document.js';
@@ -8,6 +7,7 @@ import { rerankRequestSchema, rerankResponseSchema } from '../../src/contract/re
 import { type FakeRun, FakeWorker } from '../api/support/fake-worker.js';
 import { dataOf } from '../api/support/raw-responses.js';
 import { authorization, startTestService, type TestService } from '../api/support/test-app.js';
+import { fc } from '../support/property.js';
 import { requestBodies } from './support/request-bodies.js';
 
 const bodiesPerOperation = 5_000;

@@ -1,12 +1,12 @@
 import { cp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CatalogueModel, catalogueModelSchema } from '../../src/models/catalogue.js';
 import { CheckpointError } from '../../src/models/compile/checkpoint.js';
 import { makeModel } from '../../src/models/compile/make-model.js';
 import { prepareModel } from '../../src/models/prepare-model.js';
+import { fc } from '../support/property.js';
 import { writePublishedEncoder } from '../support/published-encoder.js';
 import { temporaryFolder } from './temporary-folder.js';
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { chunks, tokensOfChunks } from '../../src/worker/chunks.js';
+import { fc } from '../support/property.js';
 
 const document = Int32Array.from({ length: 10 }, (_, index) => index);
 const cut = (tokens: Int32Array, options: { size: number; overlap?: number; max?: number }) =>

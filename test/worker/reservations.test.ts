@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PostgresLimitStore } from '../../src/api/limit-store.js';
@@ -10,6 +9,7 @@ import { HeldRequest } from '../../src/worker/held-request.js';
 import type { Reply } from '../../src/worker/publish.js';
 import { Reservations } from '../../src/worker/reservations.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { fc } from '../support/property.js';
 import { chatJob, model } from './support/workbench.js';
 
 const keyId = randomUUID();

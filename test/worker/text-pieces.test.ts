@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { textPieces } from '../../src/worker/text-pieces.js';
+import { fc } from '../support/property.js';
 import { fixtureTokenizer } from './support/fixture-model.js';
 
 const cut = (text: string, size: number) => [...textPieces(text, size)];

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { fc } from '../../support/property.js';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 

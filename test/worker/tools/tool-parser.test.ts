@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { besideJson, type ToolFormat } from '../../../src/worker/tools/tool-format.js';
 import { type ReplyPart, ToolParser } from '../../../src/worker/tools/tool-parser.js';
+import { fc } from '../../support/property.js';
 import { formats } from './formats.js';
 
 /** What the parts add up to. */
