@@ -6,6 +6,7 @@ import { KvCache } from './kv-cache.js';
 import { bytesPerPosition } from './kv-layer.js';
 import { tokenLogprobs } from './logprobs.js';
 import { PrefixCache } from './prefix-cache.js';
+import { PromptCuts } from './prompt-cuts.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
 import { type Chunk, type RowCopy, Scheduler, type Step } from './scheduler.js';
@@ -39,6 +40,7 @@ export class DecoderEngine implements StepEngine {
   readonly #settings: DecoderEngineSettings;
   readonly #scheduler: Scheduler;
   readonly #cache: KvCache;
+  readonly #cuts: PromptCuts;
   readonly #prefixes: PrefixCache;
   readonly #batches: BatchBuilder;
   readonly #scratch: SamplerScratch;
@@ -62,14 +64,15 @@ export class DecoderEngine implements StepEngine {
     } = settings;
     this.#runner = runner;
     this.#settings = settings;
-    this.#prefixes = new PrefixCache({ chunkTokens, maxBytes: prefixBytes });
+    this.#cuts = new PromptCuts(chunkTokens);
+    this.#prefixes = new PrefixCache({ cuts: this.#cuts, maxBytes: prefixBytes });
     this.#scheduler = new Scheduler({
       slots,
       contextLength,
       kvBytes,
       bytesPerPosition: bytesPerPosition(shape),
       maxBatchTokens,
-      chunkTokens,
+      cuts: this.#cuts,
       restorable: ({ scope, prompt }) => this.#prefixes.find(scope, prompt).length * chunkTokens,
     });
     this.#cache = new KvCache({ shape, slots, contextLength, maxBytes: kvBytes });
@@ -250,20 +253,20 @@ export class DecoderEngine implements StepEngine {
     this.#stopwatch.time('copy', () => this.#cache.append(output, width, sound));
     for (const { sequence, tokens } of sound) sequence.cached += tokens;
     if (kind === 'prefill') {
-      for (const { sequence } of sound) this.#keep(sequence);
+      for (const { sequence, tokens } of sound) this.#keep(sequence, tokens);
       this.#totals.prefillTokens += sound.reduce((sum, { tokens }) => sum + tokens, 0);
     }
   }
 
-  /** Stores the chunk that a prompt was just read to the end of. */
-  #keep({ generation, row, cached }: Sequence): void {
-    const { chunkTokens, prefixBytes } = this.#settings;
-    if (prefixBytes === 0 || cached % chunkTokens !== 0) return;
+  /** Stores the chunks that are complete with the `tokens` of a prompt just read. */
+  #keep({ generation, row, cached }: Sequence, tokens: number): void {
+    if (this.#settings.prefixBytes === 0) return;
     const { scope, prompt } = generation.request;
+    const { chunk } = this.#cuts;
     this.#stopwatch.time('copy', () => {
-      this.#prefixes.add(scope, prompt, cached / chunkTokens - 1, () =>
-        this.#cache.read(row, cached - chunkTokens, chunkTokens),
-      );
+      for (let end = cached - tokens + chunk; end <= cached; end += chunk) {
+        this.#prefixes.add(scope, prompt, end / chunk - 1, () => this.#cache.read(row, end - chunk, chunk));
+      }
     });
   }
 

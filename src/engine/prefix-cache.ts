@@ -1,7 +1,8 @@
-/** What a stored chunk is: the keys and values that reading it left. */
+import type { PromptCuts } from './prompt-cuts.js';
+
 export interface PrefixCacheSettings {
-  /** Prompts are stored in whole chunks of as many tokens. */
-  readonly chunkTokens: number;
+  /** Prompts are stored in the chunks between their cuts. */
+  readonly cuts: PromptCuts;
   readonly maxBytes: number;
 }
 
@@ -41,11 +42,13 @@ export class PrefixCache {
     return this.#bytesUsed;
   }
 
-  /** The chunks held of a prompt's beginning, from the first one on. The prompt's last token is never in them. */
+  /** The chunks held of a prompt's beginning, from the first one on, up to its last cut. */
   find(scope: string, prompt: Int32Array): ArrayBuffer[] {
+    const { cuts } = this.#settings;
     const path: Node[] = [];
     let place: Node | Root | undefined = this.#roots.get(scope);
-    for (let chunk = 0; place && (chunk + 1) * this.#settings.chunkTokens < prompt.length; chunk++) {
+    const chunks = cuts.last(prompt.length) / cuts.chunk;
+    for (let chunk = 0; place && chunk < chunks; chunk++) {
       place = place.children.get(this.#key(prompt, chunk));
       if (place) path.push(place);
     }
@@ -80,8 +83,8 @@ export class PrefixCache {
   }
 
   #key(prompt: Int32Array, chunk: number): string {
-    const { chunkTokens } = this.#settings;
-    return prompt.subarray(chunk * chunkTokens, (chunk + 1) * chunkTokens).join();
+    const { chunk: size } = this.#settings.cuts;
+    return prompt.subarray(chunk * size, (chunk + 1) * size).join();
   }
 
   #use(node: Node): void {

@@ -1,3 +1,4 @@
+import type { PromptCuts } from './prompt-cuts.js';
 import type { GenerateRequest } from './request.js';
 import type { Choice, Generation, Sequence } from './sequence.js';
 
@@ -10,11 +11,7 @@ export interface SchedulerSettings {
   readonly bytesPerPosition: number;
   /** Tokens of one prefill step at most, padding included. */
   readonly maxBatchTokens: number;
-  /**
-   * A prompt is cut at multiples of this, wherever its reading begins: what a token becomes depends on where the cuts
-   * are, and must not depend on what was read before.
-   */
-  readonly chunkTokens: number;
+  readonly cuts: PromptCuts;
   /** Tokens at the beginning of a prompt that need not be read again: whole chunks, and not the last token. */
   readonly restorable?: (request: GenerateRequest) => number;
 }
@@ -232,8 +229,7 @@ export class Scheduler {
 
   /** Tokens up to the next cut of a prompt of which `cached` are read. */
   #chunkOf({ request }: Generation, cached: number): number {
-    const { chunkTokens } = this.#settings;
-    return Math.min(request.prompt.length - cached, chunkTokens - (cached % chunkTokens));
+    return this.#settings.cuts.next(request.prompt.length, cached) - cached;
   }
 
   #restorable({ request }: Generation): number {

@@ -9,10 +9,10 @@ import type { Config } from '../platform/config.js';
  * Tokens of prefill, or of an encoder's batch, in one step: a longer step would keep the other requests' next token
  * waiting, and a cancelled request in its slot.
  */
-const maxBatchTokens = { decoder: 256, encoder: 512 } as const;
+const maxBatchTokens = { decoder: 320, encoder: 512 } as const;
 
 /**
- * Where prompts are cut. Longer chunks read a long prompt quicker, since each run costs 8 ms for a 30-layer model
+ * Tokens between the cuts of a prompt. Longer chunks read a long prompt quicker, since each run costs 8 ms for a 30-layer model
  * however short it is; shorter ones find more of a prompt that begins like an earlier one.
  */
 const chunkTokens = 128;

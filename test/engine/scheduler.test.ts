@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PromptCuts } from '../../src/engine/prompt-cuts.js';
 import type { GenerateRequest } from '../../src/engine/request.js';
 import { SamplerScratch } from '../../src/engine/sampler.js';
 import { Scheduler, type SchedulerSettings, type Step } from '../../src/engine/scheduler.js';
@@ -19,7 +20,7 @@ function build(settings: Partial<SchedulerSettings> = {}) {
     kvBytes: 1_000_000,
     bytesPerPosition: 1,
     maxBatchTokens: 100,
-    chunkTokens: 100,
+    cuts: new PromptCuts(100, 1),
     ...settings,
   });
 }
@@ -171,7 +172,7 @@ describe('prefill', () => {
 describe('the cuts of a prompt', () => {
   it('are at the same places wherever its reading begins', () => {
     const restorable = ({ id }: GenerateRequest) => (id === 'known' ? 80 : 0);
-    const scheduler = build({ chunkTokens: 40, restorable });
+    const scheduler = build({ cuts: new PromptCuts(40, 1), restorable });
     scheduler.enqueue(generation('known', 130));
     expect(show(advance(scheduler))).toBe('prefill known:40');
     expect(steps(scheduler, 2)).toEqual(['prefill known:10', 'decode known']);
@@ -186,7 +187,7 @@ describe('the cuts of a prompt', () => {
   });
 
   it('leave chunks of several prompts that share a step', () => {
-    const scheduler = build({ chunkTokens: 40, maxBatchTokens: 120 });
+    const scheduler = build({ cuts: new PromptCuts(40, 1), maxBatchTokens: 120 });
     for (const [id, length] of Object.entries({ a: 50, b: 45, c: 52 })) {
       scheduler.enqueue(generation(id, length));
     }
@@ -195,7 +196,7 @@ describe('the cuts of a prompt', () => {
 
   it('let a prompt that is known share the step of a short one', () => {
     const restorable = ({ id }: GenerateRequest) => (id === 'known' ? 80 : 0);
-    const scheduler = build({ chunkTokens: 40, restorable });
+    const scheduler = build({ cuts: new PromptCuts(40, 1), restorable });
     scheduler.enqueue(generation('short', 9));
     scheduler.enqueue(generation('known', 90));
     const step = advance(scheduler);
