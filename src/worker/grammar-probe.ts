@@ -42,6 +42,8 @@ export class GrammarProbe {
   /** The one asked for last at the end. */
   readonly #verdicts = new Map<string, Promise<Verdict>>();
   readonly #sizes = new Map<string, number>();
+  /** Who waits for each form whose turn has not come; undefined for those who never give up. */
+  readonly #waiting = new Map<string, (AbortSignal | undefined)[]>();
   #characters = 0;
   #thread: Promise<Worker> | undefined;
   #last: Promise<unknown> = Promise.resolve();
@@ -62,11 +64,14 @@ export class GrammarProbe {
     return this.#verdicts.size;
   }
 
-  /** @throws Error when the probe is closed or its thread cannot start. */
-  judge(request: ToProbe): Promise<Verdict> {
+  /**
+   * @param signal Of whoever waits: a form that nobody waits for when its turn comes is not tried.
+   * @throws Error when the probe is closed or its thread cannot start; the signal's reason.
+   */
+  judge(request: ToProbe, signal?: AbortSignal): Promise<Verdict> {
     const key = `${request.format.name} ${request.form}`;
-    const known = this.#verdicts.get(key);
-    const verdict = known ?? this.#queue(key, request);
+    this.#waiting.get(key)?.push(signal);
+    const verdict = this.#verdicts.get(key) ?? this.#queue(key, request, signal);
     this.#verdicts.delete(key);
     this.#verdicts.set(key, verdict);
     return verdict;
@@ -79,11 +84,21 @@ export class GrammarProbe {
     await thread?.then((worker) => worker.terminate()).catch(() => {});
   }
 
-  #queue(key: string, request: ToProbe): Promise<Verdict> {
-    const verdict = this.#last.then(() => this.#ask(request));
+  #queue(key: string, request: ToProbe, signal: AbortSignal | undefined): Promise<Verdict> {
+    this.#waiting.set(key, [signal]);
+    const verdict = this.#last.then(() => {
+      const waiting = this.#waiting.get(key)!;
+      this.#waiting.delete(key);
+      if (waiting.some((one) => !one?.aborted)) return this.#ask(request);
+      // At once: whoever asks from now on has not given up.
+      this.#verdicts.delete(key);
+      throw waiting[0]!.reason;
+    });
     this.#last = verdict.then(
       (given) => this.#remember(key, given),
-      () => this.#verdicts.delete(key),
+      () => {
+        if (this.#verdicts.get(key) === verdict) this.#verdicts.delete(key);
+      },
     );
     return verdict;
   }

@@ -42,28 +42,29 @@ export class ReplyGrammars {
 
   /**
    * What the reply to a job must look like; undefined for any text.
-   * @throws ServiceError invalidParameter naming the place of a schema that cannot be honoured.
+   * @param signal Of whoever waits for it.
+   * @throws ServiceError invalidParameter naming the place of a schema that cannot be honoured; the signal's reason.
    */
-  async of(job: ReplyForm): Promise<Grammar | undefined> {
+  async of(job: ReplyForm, signal?: AbortSignal): Promise<Grammar | undefined> {
     if (isFree(job)) return undefined;
     if (this.#options.manifest.endTokens.length === 0) {
       const field = toolsInUse(job).length > 0 ? 'tools' : 'response_format';
       throw new ServiceError('invalidParameter', `${field}: this model cannot end a text by itself`);
     }
-    const verdict = await this.#judge(job);
+    const verdict = await this.#judge(job, signal);
     switch (verdict.type) {
       case 'sound':
         return verdict.grammar;
       case 'refused':
         throw new ServiceError('invalidParameter', verdict.message);
       case 'empty':
-        throw new ServiceError('invalidParameter', `${await this.#placeOf(job)}: no value fits it`);
+        throw new ServiceError('invalidParameter', `${await this.#placeOf(job, signal)}: no value fits it`);
       case 'slow': {
         const reason = `takes more than ${this.#limitMs / 1000} s to compile`;
-        throw new ServiceError('invalidParameter', `${await this.#placeOf(job)}: ${reason}`);
+        throw new ServiceError('invalidParameter', `${await this.#placeOf(job, signal)}: ${reason}`);
       }
       case 'broken':
-        throw new ServiceError('invalidParameter', `${await this.#placeOf(job)}: cannot be compiled`);
+        throw new ServiceError('invalidParameter', `${await this.#placeOf(job, signal)}: cannot be compiled`);
       default:
         return verdict satisfies never;
     }
@@ -80,23 +81,23 @@ export class ReplyGrammars {
   }
 
   /** The schema that is to blame for a grammar that was given up: of many tools, it may be all of them together. */
-  async #placeOf(job: ReplyForm): Promise<string> {
+  async #placeOf(job: ReplyForm, signal: AbortSignal | undefined): Promise<string> {
     const tools = toolsInUse(job);
     const isSchema = job.responseFormat?.type === 'json_schema';
     if (tools.length > 0 && tools.length <= maxSuspects) {
       for (const { tool, index } of tools) {
         const alone: ReplyForm = { tools: [tool], toolChoice: 'required' };
-        if ((await this.#judge(alone)).type !== 'sound') return parametersPath(index);
+        if ((await this.#judge(alone, signal)).type !== 'sound') return parametersPath(index);
       }
     }
     return isSchema ? schemaPath : 'tools';
   }
 
-  #judge(job: ReplyForm): Promise<Verdict> {
+  #judge(job: ReplyForm, signal: AbortSignal | undefined): Promise<Verdict> {
     this.#probe ??= this.#open();
     const { responseFormat, tools, toolChoice, parallelToolCalls } = job;
     const form = stringify({ responseFormat, tools, toolChoice, parallelToolCalls });
-    return this.#probe.judge({ form, format: this.formatOf(job) });
+    return this.#probe.judge({ form, format: this.formatOf(job) }, signal);
   }
 
   /** Grammars need the vocabulary, which most workers never hand over. */

@@ -51,7 +51,7 @@ export class ChatRunner {
   async run(job: ChatJob, request: HeldRequest): Promise<void> {
     const { manifest, tokenizer, runs, reservations, contextLength, defaultMaxTokens } = this.#options;
     const sampling = resolveSampling(job, manifest);
-    const grammar = await abortable(this.#options.grammars.of(job), request.signal);
+    const grammar = await abortable(this.#options.grammars.of(job, request.signal), request.signal);
     const tools = job.toolChoice === 'none' ? [] : (job.tools ?? []);
     const prompt = await this.#prompts.read(this.#template.render(job.messages, tools), request.signal);
     const room = contextLength - prompt.length;

@@ -84,6 +84,23 @@ describe('GrammarProbe', () => {
     expect([lost.type, next.type]).toEqual(['broken', 'empty']);
   });
 
+  it('does not try a form that nobody waits for when its turn comes', async () => {
+    const answers = "parentPort.postMessage({ type: 'refused', message: form });";
+    open({ script: threadThat(answers) });
+    const [reason, gone] = [new Error('gone'), new AbortController()];
+    const first = probe.judge(form({ const: 'first' }));
+    const left = probe.judge(form({ const: 'left' }), gone.signal);
+    const shared = [gone.signal, undefined].map((signal) => probe.judge(form({ const: 'shared' }), signal));
+    gone.abort(reason);
+    await expect(left).rejects.toBe(reason);
+    expect([await first, ...(await Promise.all(shared))].map(({ type }) => type)).toEqual([
+      'refused',
+      'refused',
+      'refused',
+    ]);
+    expect(await probe.judge(form({ const: 'left' }))).toMatchObject({ type: 'refused' });
+  });
+
   it('fails when its thread cannot start, and tries again', async () => {
     open({ script: threadThat('', { before: 'process.exit(0);' }) });
     await expect(probe.judge(endless)).rejects.toThrow('ended');
