@@ -14,8 +14,13 @@ export interface TypeScriptChild {
 }
 
 /** Runs a TypeScript program of the tests in a process of its own, which ends with the test process at the latest. */
-export function forkTypeScript(program: URL, args: readonly string[] = []): TypeScriptChild {
-  const child = fork(fileURLToPath(program), args, { execArgv: ['--import', loader], stdio: 'pipe' });
+export function forkTypeScript(
+  program: URL,
+  args: readonly string[] = [],
+  nodeOptions: readonly string[] = [],
+): TypeScriptChild {
+  const execArgv = [...nodeOptions, '--import', loader];
+  const child = fork(fileURLToPath(program), args, { execArgv, stdio: 'pipe' });
   const killOnExit = () => child.kill('SIGKILL');
   process.on('exit', killOnExit);
   let output = '';
