@@ -1,8 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { abortable } from '../platform/abortable.js';
 import type { Backplane } from '../platform/backplane/backplane.js';
-import type { PresenceBoard, WorkerPresence } from '../platform/presence.js';
+import type { PresenceBoard } from '../platform/presence.js';
 import type { UsageEntry } from './usage-store.js';
+import { addWorkerMetrics } from './worker-metrics.js';
 
 /** A scrape does not wait longer than this for the length of a queue. */
 const depthTimeoutMs = 1_000;
@@ -76,29 +77,7 @@ export class ApiMetrics {
         await Promise.allSettled(models.map(count));
       },
     });
-    const workerGauge = (name: string, help: string, read: (worker: WorkerPresence) => number) =>
-      new Gauge({
-        name,
-        help,
-        labelNames: ['model', 'worker'],
-        registers,
-        collect() {
-          this.reset();
-          for (const worker of models.flatMap((model) => presence.workersOf(model))) {
-            this.set({ model: worker.model, worker: worker.id }, read(worker));
-          }
-        },
-      });
-    workerGauge(
-      'headrace_worker_held_requests',
-      'Requests a worker holds, as it last said; one sample for each worker that is alive.',
-      ({ held }) => held,
-    );
-    workerGauge(
-      'headrace_worker_running_requests',
-      "Requests a worker holds that are past its engine's queue, as it last said.",
-      ({ running }) => running,
-    );
+    addWorkerMetrics({ registry, presence, models });
   }
 
   /** A response was sent, or its client has gone. */

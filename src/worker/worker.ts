@@ -10,6 +10,7 @@ import { ApiProcesses } from './api-processes.js';
 import { Cancellations } from './cancel.js';
 import type { Clock } from './clock.js';
 import { createJobHandler, type JobRunner } from './consume.js';
+import { EngineReport } from './engine-report.js';
 import { EngineRuns } from './engine-runs.js';
 import { servedContext } from './engine-settings.js';
 import type { Ending, HeldRequest } from './held-request.js';
@@ -79,9 +80,17 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     logger,
     rememberMs: rememberCancelledMs + 2 * config.lockMs,
   });
+  const report = new EngineReport(engine);
   const board = await PresenceBoard.join({
     channel,
-    describe: () => ({ role: 'worker', id, model: entry.id, held: held.held, running: held.running }),
+    describe: () => ({
+      role: 'worker',
+      id,
+      model: entry.id,
+      held: held.held,
+      running: held.running,
+      engine: report.latest,
+    }),
   });
   const apis = new ApiProcesses(board, (apiId) => {
     held.endThoseOf(apiId, { type: 'silent' });

@@ -5,6 +5,7 @@ import type { Channel } from '../../src/platform/backplane/backplane.js';
 import { type Clock, PresenceBoard } from '../../src/platform/presence.js';
 import { describeBackplanes } from '../support/backplanes.js';
 import { deferred } from '../support/deferred.js';
+import { engineCounters } from '../worker/support/engine-counters.js';
 
 /** A channel that delivers at once, and can be cut. */
 class TestChannel implements Channel {
@@ -150,6 +151,13 @@ test('after an outage everyone has the full time to be heard again', async () =>
   await channel.say(worker('quick'));
   await clock.pass(2 * presenceIntervalMs);
   expect([board.isAlive('quick'), board.isAlive('dead')]).toEqual([true, false]);
+});
+
+test('a worker’s word of its engine is passed on', async () => {
+  const channel = new TestChannel();
+  const board = await joinAsApi(channel, new TestClock());
+  await channel.say({ ...worker('w'), engine: engineCounters() } as Presence);
+  expect(board.workersOf('m')).toEqual([expect.objectContaining({ id: 'w', engine: engineCounters() })]);
 });
 
 test('what is no presence is ignored', async () => {

@@ -5,6 +5,7 @@ import { catalogueModelSchema } from '../../src/models/catalogue.js';
 import { createLogger } from '../../src/platform/logger.js';
 import { createWorker } from '../../src/worker/worker.js';
 import { MemoryBackplane } from '../support/memory-backplane.js';
+import { engineCounters } from './support/engine-counters.js';
 import { FakeEngine } from './support/fake-engine.js';
 import {
   chatJob,
@@ -189,6 +190,13 @@ test('the presence tells requests held and past the engine’s queue', async () 
   bench.engine.admit(first);
   const busy = presence(({ held }) => held === 2);
   expect(await busy).toMatchObject({ id: 'worker-1', model, held: 2, running: 1, leaving: false });
+});
+
+test('the presence tells what the engine counts, and does not wait for it', async () => {
+  expect(await presence(() => true)).not.toHaveProperty('engine');
+  bench.engine.counted.resolve(engineCounters({ waiting: 3 }));
+  const told = presence(({ engine }) => engine !== undefined);
+  expect(await told).toMatchObject({ engine: engineCounters({ waiting: 3 }) });
 });
 
 describe('closing', () => {

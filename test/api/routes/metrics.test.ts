@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { WorkerPresence } from '../../../src/platform/presence.js';
+import { engineCounters } from '../../worker/support/engine-counters.js';
 import { listen, sendChat } from '../support/sockets.js';
 import { chatRequest, startTestService, type TestService } from '../support/test-app.js';
 
@@ -55,5 +57,59 @@ describe('/metrics', () => {
     expect(await scrape()).toContain(
       'headrace_requests_total{operation="chat",model="owner/seeing-chat",status="499"} 1',
     );
+  });
+
+  describe('of workers', () => {
+    const engine = engineCounters({ kvBytesUsed: 4_096, decodeTokens: 30 });
+    const worker = (fields: Partial<WorkerPresence>): WorkerPresence => ({
+      role: 'worker',
+      id: 'w1',
+      leaving: false,
+      model: 'tiny-chat',
+      held: 2,
+      running: 1,
+      ...fields,
+    });
+    const there: WorkerPresence[] = [];
+    beforeEach(async () => {
+      there.length = 0;
+      await service.close();
+      service = await startTestService({
+        presence: { workersOf: (model) => there.filter((one) => one.model === model) },
+      });
+    });
+
+    it('shows what each engine holds, and what it has done', async () => {
+      there.push(worker({ engine }), worker({ id: 'w2', model: 'tiny-rerank', engine: engineCounters() }));
+      const text = await scrape();
+      expect(text).toContain('headrace_worker_held_requests{model="tiny-chat",worker="w1"} 2');
+      expect(text).toContain('# TYPE headrace_engine_kv_used_bytes gauge');
+      expect(text).toContain('headrace_engine_kv_used_bytes{model="tiny-chat",worker="w1"} 4096');
+      expect(text).toContain('headrace_engine_kv_used_bytes{model="tiny-rerank",worker="w2"} 1000');
+      expect(text).toContain('# TYPE headrace_engine_decode_tokens_total counter');
+      expect(text).toContain('headrace_engine_decode_tokens_total{model="tiny-chat",worker="w1"} 30');
+    });
+
+    it('shows totals as the worker said them, however often they are read', async () => {
+      there.push(worker({ engine }));
+      await scrape();
+      expect(await scrape()).toContain(
+        'headrace_engine_decode_tokens_total{model="tiny-chat",worker="w1"} 30',
+      );
+    });
+
+    it('has nothing of an engine that has not counted yet', async () => {
+      there.push(worker({}));
+      const text = await scrape();
+      expect(text).toContain('headrace_worker_held_requests{model="tiny-chat",worker="w1"} 2');
+      expect(text).not.toMatch(/^headrace_engine_.*w1/m);
+    });
+
+    it('forgets a worker that has left', async () => {
+      there.push(worker({ engine }));
+      expect(await scrape()).toContain('worker="w1"');
+      there.length = 0;
+      expect(await scrape()).not.toContain('worker="w1"');
+    });
   });
 });

@@ -9,12 +9,15 @@ import type {
   TokenEvent,
 } from '../../../src/engine/request.js';
 import type { Manifest } from '../../../src/models/manifest.js';
+import { deferred } from '../../support/deferred.js';
 
 type Said = Omit<TokenEvent, 'type' | 'id' | 'choice'> & { choice?: number };
 
 /** An engine whose every step is the test's. Requests are handed to the test in the order they came. */
 export class FakeEngine implements Engine {
   readonly vocabularies: Vocabulary[] = [];
+  /** What it answers to whoever asks for its counters; until then it is in a long step. */
+  readonly counted = deferred<EngineCounters>();
   readonly cancelled: { id: string; choice: number | undefined }[] = [];
   readonly #requests = new EventEmitter();
   readonly #generating: GenerateRequest[] = [];
@@ -44,8 +47,8 @@ export class FakeEngine implements Engine {
     this.#requests.emit('cancel');
   }
 
-  async counters(): Promise<EngineCounters> {
-    throw new Error('Nobody asks a fake engine for its counters.');
+  counters(): Promise<EngineCounters> {
+    return this.counted.promise;
   }
 
   onEvents(listener: (events: readonly EngineEvent[]) => void): void {
