@@ -1,5 +1,6 @@
 import * as ort from 'onnxruntime-node';
 import type { ExecutionProvider } from '../models/manifest.js';
+import { bytesSaturate } from './byte-products.js';
 
 /** A tensor as it goes in and out of a graph; `data` is used in place, not copied, on the way in. */
 export interface Tensor {
@@ -18,6 +19,22 @@ export interface OnnxSessionOptions {
   readonly profilePrefix?: string;
 }
 
+let saturating: Promise<boolean> | undefined;
+
+/**
+ * Whether this processor computes wrongly with signed constant bytes; tried once in a process.
+ * @param options of the sessions that will be opened: some are taken from a process's first one and hold for all
+ */
+function saturates(options: ort.InferenceSession.SessionOptions): Promise<boolean> {
+  saturating ??= bytesSaturate(async (graph, row) => {
+    const session = await ort.InferenceSession.create(graph, options);
+    const { sums } = await session.run({ row: new ort.Tensor('uint8', row, [1, row.length]) });
+    await session.release();
+    return sums!.data as Int32Array;
+  });
+  return saturating;
+}
+
 /** The one place that touches onnxruntime-node. `run` blocks the calling thread until the graph has run. */
 export class OnnxSession {
   readonly #session: ort.InferenceSession;
@@ -29,6 +46,14 @@ export class OnnxSession {
   /** @throws Error when the graph cannot be loaded, or the execution provider cannot be used on this machine. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
     const provider = options.provider ?? 'cpu';
+    const session = {
+      intra_op: { allow_spinning: options.spinning === false ? '0' : '1' },
+      // The softmax of a masked score is a denormal number, and to compute with those takes a hundred times as long:
+      // half of the softmax of a prompt. What is lost is below 1e-38. It holds for the thread of the first session of
+      // a process too, JavaScript included.
+      set_denormal_as_zero: '1',
+    };
+    const isExact = provider !== 'cpu' || !(await saturates({ intraOpNumThreads: 1, extra: { session } }));
     const loading = ort.InferenceSession.create(path, {
       executionProviders: [provider],
       intraOpNumThreads: options.threads,
@@ -40,18 +65,9 @@ export class OnnxSession {
         enableProfiling: true,
         profileFilePrefix: options.profilePrefix,
       }),
-      extra: {
-        session: {
-          intra_op: { allow_spinning: options.spinning === false ? '0' : '1' },
-          // On processors without VNNI, products of unsigned and signed bytes overflow 16 bits: weights are made
-          // unsigned there, and products are right. Elsewhere this changes nothing.
-          x64quantprecision: '1',
-          // The softmax of a masked score is a denormal number, and to compute with those takes a hundred times as
-          // long: half of the softmax of a prompt. What is lost is below 1e-38. It holds for the thread of the first
-          // session of a process too, JavaScript included.
-          set_denormal_as_zero: '1',
-        },
-      },
+      // Makes constant weights unsigned, whose products are right on every processor. Where the signed ones' are right
+      // too they are up to five times as fast, so ONNX Runtime is not asked for this wherever it could do it.
+      extra: { session: isExact ? session : { ...session, x64quantprecision: '1' } },
     });
     return new OnnxSession(await loading.catch((error) => fail(provider, error)));
   }

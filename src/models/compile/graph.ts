@@ -1,4 +1,3 @@
-import type { ExternalData } from './external-data.js';
 import {
   type Attribute,
   type DataType,
@@ -6,7 +5,8 @@ import {
   type OnnxInitializer,
   type OnnxNode,
   type OnnxValue,
-} from './onnx-writer.js';
+} from '../onnx-writer.js';
+import type { ExternalData } from './external-data.js';
 
 /** The name of a tensor that flows through the graph. */
 export type Value = string;

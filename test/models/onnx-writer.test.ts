@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { encodeModel, type OnnxModel } from '../../../src/models/compile/onnx-writer.js';
+import { encodeModel, type OnnxModel } from '../../src/models/onnx-writer.js';
 
 const empty: OnnxModel = { nodes: [], initializers: [], inputs: [], outputs: [] };
 
