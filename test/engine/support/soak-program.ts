@@ -17,4 +17,3 @@ const engine = await startEngineThread(settings, {
 const report = await runSoak(engine, { ...options, settings });
 await engine.close();
 process.send?.(report);
-process.disconnect?.();
