@@ -11,7 +11,7 @@ export interface Tensor {
 
 export interface OnnxSessionOptions {
   readonly threads: number;
-  /** Whether ONNX Runtime's threads spin between runs: quicker steps, at the cost of a core that never rests. */
+  /** Whether ONNX Runtime's threads spin while they wait for each other within a run; they do when left out. */
   readonly spinning?: boolean;
   /** What runs the graph: the processor when left out. */
   readonly provider?: ExecutionProvider | undefined;
@@ -48,6 +48,9 @@ export class OnnxSession {
     const provider = options.provider ?? 'cpu';
     const session = {
       intra_op: { allow_spinning: options.spinning === false ? '0' : '1' },
+      // Within a run threads that sleep would be woken for each of a thousand operators. Between runs they would take
+      // the cores from the API, the database and other workers.
+      force_spinning_stop: '1',
       // The softmax of a masked score is a denormal number, and to compute with those takes a hundred times as long:
       // half of the softmax of a prompt. What is lost is below 1e-38. It holds for the thread of the first session of
       // a process too, JavaScript included.

@@ -21,12 +21,9 @@ const { settings } = workerData as ThreadData;
 const manifest = manifestSchema.parse(
   JSON.parse(await readFile(join(settings.folder, compiledFiles.manifest), 'utf8')),
 );
-// Threads that spin between runs are quicker on a machine of their own; beside an API, a database and other workers
-// they take the cores from those who would use them, and each run waits for one that is not scheduled.
 const session = await OnnxSession.open(join(settings.folder, compiledFiles.graph), {
   threads: settings.threads,
   provider: settings.provider,
-  spinning: false,
 });
 const limits = { ...settings, contextLength: Math.min(settings.contextLength, manifest.contextLength) };
 const served = settings.judge && manifest.kind === 'decoder' ? judgeManifest(manifest) : manifest;
