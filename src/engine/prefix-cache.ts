@@ -45,41 +45,43 @@ export class PrefixCache {
   /** The chunks held of a prompt's beginning, from the first one on, up to its last cut. */
   find(scope: string, prompt: Int32Array): ArrayBuffer[] {
     const { cuts } = this.#settings;
-    const path: Node[] = [];
-    let place: Node | Root | undefined = this.#roots.get(scope);
-    const chunks = cuts.last(prompt.length) / cuts.chunk;
-    for (let chunk = 0; place && chunk < chunks; chunk++) {
-      place = place.children.get(this.#key(prompt, chunk));
-      if (place) path.push(place);
-    }
-    for (const node of path.toReversed()) this.#use(node);
+    const path = this.#walk(scope, prompt, cuts.last(prompt.length) / cuts.chunk);
+    this.#use(path);
     return path.map(({ bytes }) => bytes);
   }
 
   /**
    * Stores chunk `index` of a prompt, unless it is there already, or does not fit, or the one before it is gone.
-   * `read` is called if it is stored.
+   * `read` gives its bytes.
    */
   add(scope: string, prompt: Int32Array, index: number, read: () => ArrayBuffer): void {
-    let place: Node | Root | undefined = this.#roots.get(scope) ?? { scope, children: new Map() };
-    const path: Node[] = [];
-    for (let chunk = 0; chunk < index && place; chunk++) {
-      place = place.children.get(this.#key(prompt, chunk));
-      if (place) path.push(place);
-    }
+    const path = this.#walk(scope, prompt, index);
+    if (path.length < index) return;
+    const parent = path.at(-1) ?? this.#roots.get(scope) ?? { scope, children: new Map() };
     const tokens = this.#key(prompt, index);
-    if (!place || place.children.has(tokens)) return;
+    if (parent.children.has(tokens)) return;
     const bytes = read();
     if (bytes.byteLength > this.#settings.maxBytes) return;
-    const node: Node = { parent: place, tokens, bytes, children: new Map() };
-    place.children.set(tokens, node);
-    if ('scope' in place) this.#roots.set(scope, place);
+    const node: Node = { parent, tokens, bytes, children: new Map() };
+    parent.children.set(tokens, node);
+    if ('scope' in parent) this.#roots.set(scope, parent);
     this.#bytesUsed += bytes.byteLength;
-    for (const used of [...path, node].toReversed()) this.#use(used);
+    this.#use([...path, node]);
     for (const oldest of this.#byUse) {
       if (this.#bytesUsed <= this.#settings.maxBytes) break;
       this.#remove(oldest);
     }
+  }
+
+  /** The first chunks of a prompt, as many of `count` as are held. */
+  #walk(scope: string, prompt: Int32Array, count: number): Node[] {
+    const path: Node[] = [];
+    let place: Node | Root | undefined = this.#roots.get(scope);
+    for (let chunk = 0; place && chunk < count; chunk++) {
+      place = place.children.get(this.#key(prompt, chunk));
+      if (place) path.push(place);
+    }
+    return path;
   }
 
   #key(prompt: Int32Array, chunk: number): string {
@@ -87,9 +89,12 @@ export class PrefixCache {
     return prompt.subarray(chunk * size, (chunk + 1) * size).join();
   }
 
-  #use(node: Node): void {
-    this.#byUse.delete(node);
-    this.#byUse.add(node);
+  /** Notes that a path of chunks, the first one first, was used just now. */
+  #use(path: readonly Node[]): void {
+    for (const node of path.toReversed()) {
+      this.#byUse.delete(node);
+      this.#byUse.add(node);
+    }
   }
 
   #remove(node: Node): void {
