@@ -1,6 +1,7 @@
 import type { CatalogueModel } from '../models/catalogue.js';
 import { type PreparedModel, type PrepareOptions, prepareModel } from '../models/prepare-model.js';
 import type { Config } from '../platform/config.js';
+import { measureStates } from '../worker/measure-states.js';
 import type { Terminal } from './client/terminal.js';
 import { createProgress } from './progress.js';
 
@@ -31,7 +32,7 @@ export async function forEachModel<T>(
       const onProgress: PrepareOptions['onProgress'] = ({ stage, share }) =>
         progress.update(`${entry.id}: ${stages[stage]}`, share);
       const place = { catalogueFile, cacheDir, hubUrl, hubToken, python };
-      results.push(await work({ entry, ...place, onProgress, signal }));
+      results.push(await work({ entry, ...place, measureStates, onProgress, signal }));
       progress.end();
     }
   } finally {

@@ -2,8 +2,7 @@ import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
 import type { GrammarFollower, Grammars } from './grammar.js';
-import { KvCache } from './kv-cache.js';
-import { bytesPerPosition } from './kv-layer.js';
+import { bytesPerPosition, KvCache, noPast } from './kv-cache.js';
 import { tokenLogprobs } from './logprobs.js';
 import { PrefixCache } from './prefix-cache.js';
 import { PromptCuts } from './prompt-cuts.js';
@@ -42,10 +41,8 @@ export class DecoderEngine implements StepEngine {
   readonly #cache: KvCache;
   readonly #cuts: PromptCuts;
   readonly #prefixes: PrefixCache;
-  readonly #batches: BatchBuilder;
+  readonly #batches = new BatchBuilder();
   readonly #scratch: SamplerScratch;
-  /** One position for each row, which nobody sees: the graph wants at least one. */
-  readonly #noPast: KvCache;
   readonly #inbox: Command[] = [];
   readonly #totals = { steps: 0, prefillTokens: 0, cachedTokens: 0, decodeTokens: 0, cancelled: 0 };
   /** Copying is all that keeps the cache: appending, growing, moving rows. */
@@ -76,10 +73,7 @@ export class DecoderEngine implements StepEngine {
       restorable: ({ scope, prompt }) => this.#prefixes.find(scope, prompt).length * chunkTokens,
     });
     this.#cache = new KvCache({ shape, slots, contextLength, maxBytes: kvBytes });
-    this.#batches = new BatchBuilder(shape.heads / shape.kvHeads);
     this.#scratch = new SamplerScratch(shape.vocabularySize);
-    this.#noPast = new KvCache({ shape, slots, contextLength: 1, maxBytes: Number.POSITIVE_INFINITY });
-    this.#noPast.fit({ rows: slots, longest: 1, limit: 1 });
   }
 
   get busy(): boolean {
@@ -217,10 +211,11 @@ export class DecoderEngine implements StepEngine {
 
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
     const rows = chunks.map(batchRow);
+    const inputs = this.#batches.build(rows);
     const begun = rows.some(({ cached }) => cached > 0);
-    const cache = begun ? this.#cache : this.#noPast;
-    const inputs = this.#batches.build(rows, cache.capacity);
-    const past = cache.view(begun ? chunks[0]!.sequence.row : 0, rows.length);
+    const past = begun
+      ? this.#cache.view(chunks[0]!.sequence.row, rows.length)
+      : noPast(this.#runner.shape, rows.length);
     try {
       const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, past }));
       this.#failedRuns = 0;

@@ -1,8 +1,8 @@
 import { BatchBuilder } from './batch.js';
-import type { DecoderRunner } from './decoder-runner.js';
+import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { EncoderBatch, EncoderRunner, EncoderShape } from './encoder-runner.js';
 import type { JudgeTokens } from './engine.js';
-import { KvCache } from './kv-cache.js';
+import { KvCache, noPast } from './kv-cache.js';
 
 export interface JudgeRunnerOptions {
   readonly runner: DecoderRunner;
@@ -10,6 +10,11 @@ export interface JudgeRunnerOptions {
   readonly answers: JudgeTokens;
   /** Tokens of a sequence that are read in one run at most. */
   readonly chunkTokens: number;
+}
+
+/** What the first chunks of sequences gave, `width` tokens each. */
+interface Beginning extends DecoderOutput {
+  readonly width: number;
 }
 
 /**
@@ -22,71 +27,63 @@ export class JudgeRunner implements EncoderRunner {
   readonly #runner: DecoderRunner;
   readonly #answers: JudgeTokens;
   readonly #chunkTokens: number;
-  readonly #batches: BatchBuilder;
+  readonly #batches = new BatchBuilder();
 
   constructor({ runner, shape, answers, chunkTokens }: JudgeRunnerOptions) {
     this.shape = shape;
     this.#runner = runner;
     this.#answers = answers;
     this.#chunkTokens = chunkTokens;
-    this.#batches = new BatchBuilder(runner.shape.heads / runner.shape.kvHeads);
   }
 
   async run(batch: EncoderBatch): Promise<Float32Array> {
     const sequences = sequencesOf(batch);
-    const longest = Math.max(...sequences.map(({ length }) => length));
-    const cache = this.#cacheFor(sequences.length, longest);
-    const judged = new Float32Array(sequences.length);
-    for (let from = 0; from < longest; from += this.#chunkTokens) {
-      const to = from + this.#chunkTokens;
-      const logits = await this.#read(sequences, { from, to, cache, isLast: to >= longest });
-      for (const [row, { length }] of sequences.entries()) {
-        if (length > from && length <= to) judged[row] = this.#judge(logits, row, sequences.length);
-      }
-    }
-    return judged;
+    const chunk = this.#chunkTokens;
+    const first = await this.#read(sequences.map((sequence) => sequence.slice(0, chunk)));
+    const judged = sequences.map(async (sequence, row) =>
+      sequence.length <= chunk ? this.#judge(first.logits, row) : this.#readOn(sequence, row, first),
+    );
+    return Float32Array.from(await Promise.all(judged));
   }
 
   async close(): Promise<void> {
     await this.#runner.close();
   }
 
-  /** Room for all that is read before the last chunk; the graph wants at least one position. */
-  #cacheFor(rows: number, longest: number): KvCache {
-    const positions = Math.floor((longest - 1) / this.#chunkTokens) * this.#chunkTokens;
+  /** Reads the beginnings of sequences together. */
+  async #read(beginnings: readonly number[][]): Promise<Beginning> {
+    const inputs = this.#batches.build(beginnings.map((tokens) => ({ cached: 0, tokens })));
+    const past = noPast(this.#runner.shape, beginnings.length);
+    return { ...(await this.#runner.run({ ...inputs, past })), width: inputs.width };
+  }
+
+  /** Reads the rest of a sequence, whose beginning is row `row`: what is cached is read by one sequence at a time. */
+  async #readOn(
+    sequence: readonly number[],
+    row: number,
+    { width, ...beginning }: Beginning,
+  ): Promise<number> {
     const { shape } = this.#runner;
-    const contextLength = Math.max(1, positions);
-    const cache = new KvCache({ shape, slots: rows, contextLength, maxBytes: Number.MAX_VALUE });
-    cache.fit({ rows, longest: 1, limit: 1 });
-    return cache;
-  }
-
-  /** Reads tokens `from`..`to` of the sequences that have so many; returns the logits of their last ones. */
-  async #read(
-    sequences: readonly number[][],
-    { from, to, cache, isLast }: { from: number; to: number; cache: KvCache; isLast: boolean },
-  ): Promise<Float32Array> {
-    const rows = sequences.map((sequence) => {
-      const tokens = sequence.slice(from, to);
-      return { cached: tokens.length > 0 ? from : 0, tokens };
-    });
-    const inputs = this.#batches.build(rows, cache.capacity);
-    const past = cache.view(0, rows.length);
-    const { logits, ...output } = await this.#runner.run({ ...inputs, past });
-    if (!isLast) {
-      const parts = rows.flatMap(({ tokens }, row) =>
-        tokens.length > 0 ? [{ row, outputRow: row, tokens: tokens.length }] : [],
-      );
-      cache.fit({ rows: rows.length, longest: to, limit: to });
-      cache.append(output, inputs.width, parts);
+    const chunk = this.#chunkTokens;
+    const contextLength = sequence.length;
+    const cache = new KvCache({ shape, slots: 1, contextLength, maxBytes: Number.MAX_VALUE });
+    cache.fit({ rows: 1, longest: contextLength, limit: contextLength });
+    cache.append(beginning, width, [{ row: 0, outputRow: row, tokens: chunk }]);
+    let { logits } = beginning;
+    for (let cached = chunk; cached < sequence.length; cached += chunk) {
+      const tokens = sequence.slice(cached, cached + chunk);
+      const inputs = this.#batches.build([{ cached, tokens }]);
+      const output = await this.#runner.run({ ...inputs, past: cache.view(0, 1) });
+      cache.append(output, inputs.width, [{ row: 0, outputRow: 0, tokens: tokens.length }]);
+      logits = output.logits;
     }
-    return logits;
+    return this.#judge(logits, 0);
   }
 
-  #judge(logits: Float32Array, row: number, rows: number): number {
-    const vocabulary = logits.length / rows;
+  #judge(logits: Float32Array, row: number): number {
+    const { vocabularySize } = this.#runner.shape;
     const { yes, no } = this.#answers;
-    return logits[row * vocabulary + yes]! - logits[row * vocabulary + no]!;
+    return logits[row * vocabularySize + yes]! - logits[row * vocabularySize + no]!;
   }
 }
 

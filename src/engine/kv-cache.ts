@@ -1,6 +1,19 @@
-import type { DecoderOutput } from './decoder-runner.js';
-import { bytesPerPosition, createKvLayer, type KvLayer, type KvShape } from './kv-layer.js';
-import type { KvTensor } from './kv-plane.js';
+import type { DecoderOutput, DecoderShape } from './decoder-runner.js';
+import { KvPlane, type KvTensor } from './kv-plane.js';
+
+export type KvShape = Pick<DecoderShape, 'layers' | 'kvHeads' | 'headSize' | 'kvFormat'>;
+
+/** Bytes that one position of one row takes over all layers. */
+export function bytesPerPosition({ layers, kvHeads, headSize, kvFormat }: KvShape): number {
+  const bytes = { float32: Float32Array, int8: Uint8Array }[kvFormat].BYTES_PER_ELEMENT;
+  return layers * kvHeads * 2 * headSize * bytes;
+}
+
+/** What the cache keeps of one layer. */
+export interface KvLayer<Part> {
+  readonly keys: Part;
+  readonly values: Part;
+}
 
 export interface KvCacheSettings {
   readonly shape: KvShape;
@@ -31,14 +44,11 @@ export interface KvPart {
 /**
  * Keys and values of the rows in use. All rows share one capacity, which follows the longest, and neighbouring rows
  * are inputs of the graph without a copy.
- *
- * Whatever stands beyond a row's length is masked when the graph runs, but a mask cannot hide NaN or infinity:
- * callers append finite values only.
  */
 export class KvCache {
   readonly bytesPerPosition: number;
   readonly #shape: KvShape;
-  readonly #layers: readonly KvLayer[];
+  readonly #layers: readonly KvLayer<KvPlane>[];
   readonly #positions: number;
   /** Positions that each row holds. */
   readonly #lengths: Int32Array;
@@ -49,7 +59,14 @@ export class KvCache {
     this.#shape = shape;
     this.bytesPerPosition = bytesPerPosition(shape);
     this.#positions = Math.min(Math.floor(maxBytes / this.bytesPerPosition), slots * contextLength);
-    this.#layers = Array.from({ length: shape.layers }, () => createKvLayer(shape, this.#positions));
+    const { kvHeads, headSize, kvFormat } = shape;
+    const type = kvFormat === 'int8' ? 'uint8' : 'float32';
+    const plane = (positionsLast: boolean) =>
+      new KvPlane({ kvHeads, headSize, type, positionsLast }, this.#positions);
+    this.#layers = Array.from({ length: shape.layers }, () => ({
+      keys: plane(kvFormat === 'int8'),
+      values: plane(false),
+    }));
     this.#lengths = new Int32Array(slots);
   }
 
@@ -84,26 +101,22 @@ export class KvCache {
   }
 
   /**
-   * Appends new keys and values to rows, each from its own row of an output [rows, kvHeads, width, headSize]. The
+   * Appends new keys and values to rows, each from its own row of an output [rows, width, kvHeads, headSize]. The
    * capacity must have room for them. Layer by layer: an output is in the processor's cache but once.
    */
   append(output: Pick<DecoderOutput, 'keys' | 'values'>, width: number, parts: readonly KvPart[]): void {
-    const { kvHeads, headSize } = this.#shape;
-    const capacity = this.#capacity;
     for (const { row, tokens } of parts) {
-      if (this.#lengths[row]! + tokens > capacity) {
+      if (this.#lengths[row]! + tokens > this.#capacity) {
         throw new Error('KV cache: append beyond capacity. This is a bug.');
       }
     }
-    for (const [index, layer] of this.#layers.entries()) {
-      const keys = output.keys[index]!;
-      const values = output.values[index]!;
+    const { kvHeads, headSize } = this.#shape;
+    for (const [index, { keys, values }] of this.#layers.entries()) {
       for (const { row, tokens, outputRow } of parts) {
         const position = this.#lengths[row]!;
-        for (let head = 0; head < kvHeads; head++) {
-          const from = (outputRow * kvHeads + head) * width * headSize;
-          layer.append(keys, values, from, { block: row * kvHeads + head, position, tokens, capacity });
-        }
+        const from = outputRow * width * kvHeads * headSize;
+        keys.append(output.keys[index]!, from, row, position, tokens);
+        values.append(output.values[index]!, from, row, position, tokens);
       }
     }
     for (const { row, tokens } of parts) this.#lengths[row]! += tokens;
@@ -128,13 +141,16 @@ export class KvCache {
   /** Makes row `to` hold what row `from` holds. */
   copyRow(from: number, to: number): void {
     const length = this.#lengths[from]!;
-    for (const { planes } of this.#layers) for (const plane of planes) plane.copyRow(from, to, length);
+    for (const plane of this.#planes()) plane.copyRow(from, to, length);
     this.#lengths[to] = length;
   }
 
   /** Rows first..first+count-1 as inputs of the graph, by layer; no copy. */
-  view(first: number, count: number): KvTensor[][] {
-    return this.#layers.map(({ planes }) => planes.map((plane) => plane.view(first, count)));
+  view(first: number, count: number): KvLayer<KvTensor>[] {
+    return this.#layers.map(({ keys, values }) => ({
+      keys: keys.view(first, count),
+      values: values.view(first, count),
+    }));
   }
 
   #copy(
@@ -143,15 +159,16 @@ export class KvCache {
     bytes: ArrayBuffer,
   ): void {
     let offset = 0;
-    // Planes of numbers of four bytes come first, so that each begins where its numbers may.
-    for (const size of [Float32Array.BYTES_PER_ELEMENT, Uint8Array.BYTES_PER_ELEMENT]) {
-      for (const { planes } of this.#layers) {
-        for (const plane of planes) {
-          if (plane.array.BYTES_PER_ELEMENT !== size) continue;
-          plane.copy(direction, row, position, count, plane.over(bytes, offset, count));
-          offset += count * plane.bytesPerPosition;
-        }
-      }
+    for (const plane of this.#planes()) {
+      plane.copy(direction, row, position, count, plane.over(bytes, offset, count));
+      offset += count * plane.bytesPerPosition;
+    }
+  }
+
+  *#planes(): Generator<KvPlane> {
+    for (const { keys, values } of this.#layers) {
+      yield keys;
+      yield values;
     }
   }
 
@@ -160,9 +177,14 @@ export class KvCache {
       throw new Error('KV cache: capacity beyond the budget. This is a bug.');
     }
     const lengths = this.#lengths.subarray(0, this.#rows);
-    for (const { planes } of this.#layers) for (const plane of planes) plane.resize(capacity, lengths);
+    for (const plane of this.#planes()) plane.resize(capacity, lengths);
     this.#capacity = capacity;
   }
+}
+
+/** The past of `rows` rows that have none. */
+export function noPast(shape: KvShape, rows: number): KvLayer<KvTensor>[] {
+  return new KvCache({ shape, slots: rows, contextLength: 0, maxBytes: 0 }).view(0, rows);
 }
 
 /**

@@ -1,60 +1,83 @@
-/** What a plane of the cache is made of. */
+/** How a plane of the cache keeps a head's positions. */
 export interface KvPlaneSettings {
-  /** The graph's input is `past.<layer>.<name>`. */
-  readonly name: 'key' | 'value' | 'key_scale' | 'value_scale';
-  readonly type: 'float32' | 'uint8';
   /** Key-value heads of a row. */
   readonly kvHeads: number;
-  /** Lines of a head. A head's positions are neighbours in each of them. */
-  readonly lines: number;
-  /** Elements that a position has in a line. */
-  readonly unit: number;
-  /** The size of a head in the graph's dimensions, [rows, kvHeads, ...head(capacity)]. */
-  readonly head: (capacity: number) => readonly [number, number];
+  /** Numbers of a position of a head. */
+  readonly headSize: number;
+  readonly type: 'float32' | 'uint8';
+  /** Whether positions are the last dimension, and so the numbers of one are `capacity` apart. */
+  readonly positionsLast: boolean;
 }
 
-/** A plane, or some of its rows, as the graph takes it. */
+/** Some rows of a plane as the graph takes them: [rows, kvHeads, capacity, headSize], or with positions last. */
 export interface KvTensor {
-  readonly name: KvPlaneSettings['name'];
   readonly data: Float32Array | Uint8Array;
   readonly dims: readonly number[];
 }
 
-/** Below this many elements a loop is quicker than a call. */
+/** Up to this many elements a loop is quicker than a call. */
 const shortCopy = 48;
 
 /**
- * One kind of number of one layer for all rows: [rows, kvHeads, lines, capacity, unit], without gaps at whatever
- * capacity it has, so that neighbouring rows are an input of the graph without a copy.
+ * Keys or values of one layer for all rows: [rows, kvHeads, lines, capacity, unit], without gaps at whatever capacity
+ * it has, so that neighbouring rows are an input of the graph without a copy. With positions last every number of a
+ * head has a line of its own; else all are in one.
  */
 export class KvPlane {
-  readonly array: Float32Array | Uint8Array;
   readonly #settings: KvPlaneSettings;
+  readonly #array: Float32Array | Uint8Array;
+  /** Lines of a head. A head's positions are neighbours in each of them. */
+  readonly #lines: number;
+  /** Elements that a position has in a line. */
+  readonly #unit: number;
   #capacity = 0;
 
   /** The memory for `positions` is reserved now, but the system hands it out only as it is first written. */
   constructor(settings: KvPlaneSettings, positions: number) {
-    const { type, kvHeads, lines, unit } = settings;
-    const elements = positions * kvHeads * lines * unit;
-    this.array = type === 'float32' ? new Float32Array(elements) : new Uint8Array(elements);
+    const { type, kvHeads, headSize, positionsLast } = settings;
+    const elements = positions * kvHeads * headSize;
+    this.#array = type === 'float32' ? new Float32Array(elements) : new Uint8Array(elements);
     this.#settings = settings;
-  }
-
-  /** Rows first..first+count-1; no copy. */
-  view(first: number, count: number): KvTensor {
-    const { name, kvHeads, head } = this.#settings;
-    const stride = this.#elementsOf(1);
-    return {
-      name,
-      data: this.array.subarray(first * stride, (first + count) * stride),
-      dims: [count, kvHeads, ...head(this.#capacity)],
-    };
+    this.#lines = positionsLast ? headSize : 1;
+    this.#unit = positionsLast ? 1 : headSize;
   }
 
   /** Bytes of one position of a row. */
   get bytesPerPosition(): number {
-    const { kvHeads, lines, unit } = this.#settings;
-    return kvHeads * lines * unit * this.array.BYTES_PER_ELEMENT;
+    return this.#settings.kvHeads * this.#settings.headSize * this.#array.BYTES_PER_ELEMENT;
+  }
+
+  /** Rows first..first+count-1; no copy. */
+  view(first: number, count: number): KvTensor {
+    const { kvHeads, headSize, positionsLast } = this.#settings;
+    const capacity = this.#capacity;
+    const stride = kvHeads * headSize * capacity;
+    return {
+      data: this.#array.subarray(first * stride, (first + count) * stride),
+      dims: [count, kvHeads, ...(positionsLast ? [headSize, capacity] : [capacity, headSize])],
+    };
+  }
+
+  /**
+   * Puts new positions of a row in their place.
+   * @param source [rows, width, kvHeads, headSize]
+   * @param from the element at which the row's first position begins
+   */
+  append(source: KvTensor['data'], from: number, row: number, position: number, tokens: number): void {
+    const { kvHeads } = this.#settings;
+    const array = this.#array;
+    const unit = this.#unit;
+    const lines = kvHeads * this.#lines;
+    const lineElements = this.#capacity * unit;
+    let at = from;
+    for (let token = 0; token < tokens; token++) {
+      let to = row * lines * lineElements + (position + token) * unit;
+      for (let line = 0; line < lines; line++) {
+        for (let element = 0; element < unit; element++) array[to + element] = source[at + element]!;
+        at += unit;
+        to += lineElements;
+      }
+    }
   }
 
   /** Copies `count` positions of a row from or to `outside`, [kvHeads, lines, count, unit]. */
@@ -65,69 +88,64 @@ export class KvPlane {
     count: number,
     outside: KvTensor['data'],
   ): void {
-    const { kvHeads, lines, unit } = this.#settings;
-    for (let line = 0; line < kvHeads * lines; line++) {
-      const at = ((row * kvHeads * lines + line) * this.#capacity + position) * unit;
-      const inner = this.array.subarray(at, at + count * unit);
+    const lines = this.#settings.kvHeads * this.#lines;
+    const unit = this.#unit;
+    for (let line = 0; line < lines; line++) {
+      const at = ((row * lines + line) * this.#capacity + position) * unit;
+      const inner = this.#array.subarray(at, at + count * unit);
       const outer = outside.subarray(line * count * unit, (line + 1) * count * unit);
       if (direction === 'out') outer.set(inner);
       else inner.set(outer);
     }
   }
 
-  /** Elements of `count` positions in `bytes` from `offset` on, as `copy` takes them. */
+  /** The bytes of `count` positions from `offset` on, as `copy` takes them. */
   over(bytes: ArrayBuffer, offset: number, count: number): KvTensor['data'] {
-    const { kvHeads, lines, unit, type } = this.#settings;
-    const length = kvHeads * lines * count * unit;
-    return type === 'float32'
+    const length = count * this.#settings.kvHeads * this.#settings.headSize;
+    return this.#settings.type === 'float32'
       ? new Float32Array(bytes, offset, length)
       : new Uint8Array(bytes, offset, length);
   }
 
   /** Makes row `to` hold the first `length` positions of row `from`. */
   copyRow(from: number, to: number, length: number): void {
-    const { kvHeads, lines, unit } = this.#settings;
-    const lineElements = this.#capacity * unit;
-    for (let line = 0; line < kvHeads * lines; line++) {
-      const source = (from * kvHeads * lines + line) * lineElements;
-      this.#move(source, (to * kvHeads * lines + line) * lineElements, length * unit);
+    const lines = this.#settings.kvHeads * this.#lines;
+    const lineElements = this.#capacity * this.#unit;
+    for (let line = 0; line < lines; line++) {
+      const source = (from * lines + line) * lineElements;
+      this.#move(source, (to * lines + line) * lineElements, length * this.#unit);
     }
   }
 
   /** Moves `lengths[row]` positions of each row to their place under a new capacity. */
   resize(capacity: number, lengths: ArrayLike<number>): void {
-    const { kvHeads, lines, unit } = this.#settings;
+    const unit = this.#unit;
     const old = this.#capacity;
     this.#capacity = capacity;
-    const perRow = kvHeads * lines;
+    const lines = this.#settings.kvHeads * this.#lines;
     // In an order in which no line overwrites another that has yet to move.
     const move = (row: number, line: number) =>
       this.#move(
-        (row * perRow + line) * old * unit,
-        (row * perRow + line) * capacity * unit,
+        (row * lines + line) * old * unit,
+        (row * lines + line) * capacity * unit,
         lengths[row]! * unit,
       );
     if (capacity > old) {
       for (let row = lengths.length - 1; row >= 0; row--) {
         if (lengths[row] === 0) continue;
-        for (let line = perRow - 1; line >= 0; line--) move(row, line);
+        for (let line = lines - 1; line >= 0; line--) move(row, line);
       }
     } else {
       for (let row = 0; row < lengths.length; row++) {
         if (lengths[row] === 0) continue;
-        for (let line = 0; line < perRow; line++) move(row, line);
+        for (let line = 0; line < lines; line++) move(row, line);
       }
     }
   }
 
-  #elementsOf(rows: number): number {
-    const { kvHeads, lines, unit } = this.#settings;
-    return rows * kvHeads * lines * this.#capacity * unit;
-  }
-
   #move(from: number, to: number, elements: number): void {
     if (from === to) return;
-    const { array } = this;
+    const array = this.#array;
     if (elements > shortCopy) {
       array.copyWithin(to, from, from + elements);
     } else if (to > from) {

@@ -1,4 +1,5 @@
 import type { DecoderBatch, DecoderOutput, DecoderRunner, DecoderShape } from './decoder-runner.js';
+import type { KvTensor } from './kv-plane.js';
 import type { OnnxSession, Tensor } from './onnx-session.js';
 
 /** A decoder's graph in an ONNX Runtime session, which it owns. */
@@ -15,33 +16,12 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    const { layers, heads, kvHeads } = this.shape;
-    const { rows, width, capacity } = batch;
-    const feeds: Record<string, Tensor> = {
-      input_ids: { type: 'int64', data: batch.inputIds, dims: [rows, width] },
-      position_ids: { type: 'int64', data: batch.positionIds, dims: [rows, width] },
-      mask: {
-        type: 'float32',
-        data: batch.mask,
-        dims: [rows, 1, (heads / kvHeads) * width, capacity + width],
-      },
-      last: { type: 'int64', data: batch.last, dims: [rows] },
-    };
-    for (const [layer, tensors] of batch.past.entries()) {
-      for (const { name, data, dims } of tensors) {
-        feeds[`past.${layer}.${name}`] = {
-          type: data instanceof Float32Array ? 'float32' : 'uint8',
-          data,
-          dims,
-        };
-      }
-    }
-    const outputs = await this.#session.run(feeds, this.#outputs);
-    const keys: Float32Array[] = [];
-    const values: Float32Array[] = [];
-    for (let layer = 0; layer < layers; layer++) {
-      keys.push(outputs[`new.${layer}.key`]!.data as Float32Array);
-      values.push(outputs[`new.${layer}.value`]!.data as Float32Array);
+    const outputs = await this.#session.run(decoderFeeds(batch), this.#outputs);
+    const keys: (Float32Array | Uint8Array)[] = [];
+    const values: (Float32Array | Uint8Array)[] = [];
+    for (let layer = 0; layer < this.shape.layers; layer++) {
+      keys.push(outputs[`new.${layer}.key`]!.data as Float32Array | Uint8Array);
+      values.push(outputs[`new.${layer}.value`]!.data as Float32Array | Uint8Array);
     }
     return { logits: outputs.logits!.data as Float32Array, keys, values };
   }
@@ -49,4 +29,25 @@ export class OnnxDecoderRunner implements DecoderRunner {
   async close(): Promise<void> {
     await this.#session.close();
   }
+}
+
+/** A batch as the inputs of a decoder's graph. */
+export function decoderFeeds(batch: DecoderBatch): Record<string, Tensor> {
+  const { rows, width } = batch;
+  const feeds: Record<string, Tensor> = {
+    input_ids: { type: 'int64', data: batch.inputIds, dims: [rows, width] },
+    position_ids: { type: 'int64', data: batch.positionIds, dims: [rows, width] },
+    lengths: { type: 'int32', data: batch.lengths, dims: [rows] },
+    longest: { type: 'int32', data: batch.longest, dims: [1] },
+    last: { type: 'int64', data: batch.last, dims: [rows] },
+  };
+  for (const [layer, { keys, values }] of batch.past.entries()) {
+    feeds[`past.${layer}.key`] = kvTensor(keys);
+    feeds[`past.${layer}.value`] = kvTensor(values);
+  }
+  return feeds;
+}
+
+function kvTensor({ data, dims }: KvTensor): Tensor {
+  return { type: data instanceof Uint8Array ? 'uint8' : 'float32', data, dims };
 }

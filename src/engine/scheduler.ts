@@ -192,7 +192,10 @@ export class Scheduler {
     return undefined;
   }
 
-  /** The next chunk of `first`, and of those behind it that can share its run: rows begun, then requests that wait. */
+  /**
+   * The next chunk of `first`, and of those behind it that can share its run: rows begun, then requests that wait.
+   * Prompts of which something is cached are read on their own, since the graph takes no others beside them.
+   */
   #prefill(first: Sequence, admitted: Sequence[]): Step {
     const chunks: Chunk[] = [{ sequence: first, tokens: this.#chunkOf(first.generation, first.cached) }];
     let width = chunks[0]!.tokens;
@@ -202,6 +205,7 @@ export class Scheduler {
       const isCheap = padded - total - tokens <= paddingWorth * chunks.length;
       return padded <= this.#settings.maxBatchTokens && isCheap;
     };
+    if (first.cached > 0) return { kind: 'prefill', chunks, admitted };
     const share = (sequence: Sequence, tokens: number): void => {
       chunks.push({ sequence, tokens });
       width = Math.max(width, tokens);
@@ -211,7 +215,7 @@ export class Scheduler {
       const begun = this.#rows[first.row + chunks.length];
       if (begun) {
         const tokens = this.#chunkOf(begun.generation, begun.cached);
-        if (begun.choice !== undefined || !shares(tokens)) break;
+        if (begun.choice !== undefined || begun.cached > 0 || !shares(tokens)) break;
         share(begun, tokens);
         continue;
       }
@@ -219,7 +223,7 @@ export class Scheduler {
       if (!waiting || !this.#fits(waiting)) break;
       const restorable = this.#restorable(waiting);
       const tokens = this.#chunkOf(waiting, restorable);
-      if (!shares(tokens)) break;
+      if (restorable > 0 || !shares(tokens)) break;
       const sequence = this.#admit(waiting, restorable);
       admitted.push(sequence);
       share(sequence, tokens);

@@ -8,7 +8,9 @@ export type DataType = keyof typeof dataTypes;
 export type Attribute =
   | { readonly kind: 'int'; readonly value: number }
   | { readonly kind: 'float'; readonly value: number }
-  | { readonly kind: 'ints'; readonly value: readonly number[] };
+  | { readonly kind: 'ints'; readonly value: readonly number[] }
+  /** A branch of an `If`: nodes, which see all values around them, and which of their values it gives. */
+  | { readonly kind: 'graph'; readonly nodes: readonly OnnxNode[]; readonly output: string };
 
 export interface OnnxNode {
   readonly name: string;
@@ -54,7 +56,7 @@ const operatorSets = [
 /** `TensorProto.DataLocation`. */
 const external = 1;
 /** `AttributeProto.AttributeType`. */
-const attributeTypes = { float: 1, int: 2, ints: 7 } as const;
+const attributeTypes = { float: 1, int: 2, graph: 5, ints: 7 } as const;
 
 /** The protobuf encoding of a model: a `ModelProto` of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto. */
 export function encodeModel(model: OnnxModel): Uint8Array {
@@ -100,6 +102,13 @@ function writeAttribute(out: Message, name: string, attribute: Attribute): void 
     case 'ints':
       for (const value of attribute.value) out.integer(8, value);
       break;
+    case 'graph':
+      out.message(6, (graph) => {
+        for (const node of attribute.nodes) graph.message(1, (field) => writeNode(field, node));
+        graph.string(2, name);
+        graph.message(12, (value) => value.string(1, attribute.output));
+      });
+      break;
     default:
       attribute satisfies never;
   }
@@ -110,11 +119,12 @@ function writeTensor(out: Message, tensor: OnnxInitializer): void {
   for (const dim of tensor.dims) out.integer(1, dim);
   out.integer(2, dataTypes[tensor.type]);
   out.string(8, tensor.name);
-  if (tensor.data instanceof Uint8Array) {
-    out.bytes(9, tensor.data);
+  const { data } = tensor;
+  if (data instanceof Uint8Array) {
+    out.bytes(9, data);
     return;
   }
-  for (const [key, value] of Object.entries(tensor.data)) {
+  for (const [key, value] of Object.entries(data)) {
     out.message(13, (entry) => {
       entry.string(1, key);
       entry.string(2, String(value));

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { buildAside, compiledFolder } from './cache.js';
 import type { CatalogueModel, Source } from './catalogue.js';
 import { makeModel } from './compile/make-model.js';
+import type { MeasureStates } from './compile/measure-states.js';
 import { compiledFiles, type Manifest, manifestFormat, manifestSchema } from './manifest.js';
 import { checkpointFiles } from './sources/checkpoint-files.js';
 import { type Obtained, obtain } from './sources/obtain.js';
@@ -21,6 +22,7 @@ export interface CachedModelOptions {
 export interface PrepareOptions extends CachedModelOptions {
   readonly hubToken?: string;
   readonly python: string;
+  readonly measureStates: MeasureStates;
   readonly onProgress?: (progress: PrepareProgress) => void;
   readonly signal: AbortSignal;
 }
@@ -55,6 +57,7 @@ export async function prepareModel(options: PrepareOptions): Promise<PreparedMod
       source: path,
       sha256,
       weights: entry.weights,
+      measureStates: options.measureStates,
       folder: aside,
       onProgress: (share) => onProgress?.({ stage: 'compile', share }),
       signal,

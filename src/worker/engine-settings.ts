@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os';
 import type { EngineSettings, JudgeTokens } from '../engine/engine.js';
-import { bytesPerPosition } from '../engine/kv-layer.js';
+import { bytesPerPosition } from '../engine/kv-cache.js';
 import type { CatalogueModel } from '../models/catalogue.js';
 import type { Manifest } from '../models/manifest.js';
 import type { Config } from '../platform/config.js';

@@ -11,6 +11,7 @@ import { openDatabase } from '../platform/database/database.js';
 import type { Logger } from '../platform/logger.js';
 import { engineSettings } from './engine-settings.js';
 import { judgeTokens } from './judge-format.js';
+import { measureStates } from './measure-states.js';
 import { Tokenizer } from './tokenizer.js';
 import { createWorker, type Worker } from './worker.js';
 
@@ -56,6 +57,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<StartedW
       hubUrl: config.hubUrl,
       hubToken: config.hubToken,
       python: config.python,
+      measureStates,
       signal,
     });
     const tokenizer = await Tokenizer.load(folder);

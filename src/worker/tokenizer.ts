@@ -36,6 +36,13 @@ export class Tokenizer {
     return new Tokenizer(await readFile(join(folder, compiledFiles.tokenizer), 'utf8'));
   }
 
+  /** Control tokens that the tokenizer puts before every text by itself; often none. */
+  tokensBefore(): Int32Array {
+    const text = -1;
+    const { tokens } = this.format.single(Int32Array.of(text));
+    return tokens.subarray(0, tokens.indexOf(text));
+  }
+
   async encode(text: string): Promise<Int32Array> {
     const encoding = await this.#native.encode(text, null, { addSpecialTokens: false });
     return Int32Array.from(encoding.getIds());

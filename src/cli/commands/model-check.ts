@@ -8,6 +8,7 @@ import { OnnxSession } from '../../engine/onnx-session.js';
 import { compileModel } from '../../models/compile/compile-model.js';
 import { openCheckpoint } from '../../models/compile/open-checkpoint.js';
 import { compiledFiles, type Manifest, type WeightFormat } from '../../models/manifest.js';
+import { measureStates } from '../../worker/measure-states.js';
 import { Tokenizer } from '../../worker/tokenizer.js';
 import { checkDecoder, type DecoderResult } from '../model-check/check-decoder.js';
 import { checkBiEncoder, checkCrossEncoder, type EncoderResult } from '../model-check/check-encoder.js';
@@ -76,7 +77,7 @@ async function compile(
     if (kind !== reference.kind) {
       throw new Error(`${cases}: cases of a ${reference.kind}, but ${source} is a ${kind}`);
     }
-    return await compileModel({ checkpoint, weights, folder, ...(signal && { signal }) });
+    return await compileModel({ checkpoint, weights, folder, measureStates, ...(signal && { signal }) });
   } finally {
     await checkpoint.close();
   }

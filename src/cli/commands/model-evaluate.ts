@@ -10,6 +10,7 @@ import { compiledFiles, type WeightFormat } from '../../models/manifest.js';
 import { obtainModel } from '../../models/prepare-model.js';
 import type { Config } from '../../platform/config.js';
 import { packagePath } from '../../platform/package-root.js';
+import { measureStates } from '../../worker/measure-states.js';
 import { Tokenizer } from '../../worker/tokenizer.js';
 import type { Terminal } from '../client/terminal.js';
 import { type Evaluation, evaluateFormats } from '../model-evaluate/evaluate-formats.js';
@@ -73,7 +74,7 @@ export async function modelEvaluate(options: ModelEvaluateOptions, context: Cont
     const results = await evaluateFormats({
       runners: opened.map(({ runner }) => runner),
       tokens: await tokenizer.encode(text),
-      begin: tokensBefore(tokenizer),
+      begin: tokenizer.tokensBefore(),
       windowTokens: Math.min(windowTokens, opened[0]!.contextLength),
       rows,
       onProgress: (share) => progress.update('evaluating', share),
@@ -126,7 +127,14 @@ async function open(
   const checkpoint = await openCheckpoint(path);
   try {
     const onProgress = (share: number) => progress.update(`compiling ${format}`, share);
-    const manifest = await compileModel({ checkpoint, weights: format, folder, onProgress, signal });
+    const manifest = await compileModel({
+      checkpoint,
+      weights: format,
+      folder,
+      onProgress,
+      signal,
+      measureStates,
+    });
     progress.end();
     if (manifest.kind !== 'decoder') {
       throw new Error(`${path} is a reranker; what is evaluated is how well a chat model predicts a text.`);
@@ -141,13 +149,6 @@ async function open(
   } finally {
     await checkpoint.close();
   }
-}
-
-/** Control tokens that the model's own tokenizer puts before a text. */
-function tokensBefore({ format }: Tokenizer): Int32Array {
-  const text = -1;
-  const { tokens } = format.single(Int32Array.of(text));
-  return tokens.subarray(0, tokens.indexOf(text));
 }
 
 function print(rows: readonly Row[], json: boolean, { stdout }: Terminal): void {

@@ -1,6 +1,6 @@
 import { DecoderEngine } from '../../engine/decoder-engine.js';
 import type { DecoderBatch, DecoderOutput, DecoderRunner } from '../../engine/decoder-runner.js';
-import { bytesPerPosition } from '../../engine/kv-layer.js';
+import { bytesPerPosition } from '../../engine/kv-cache.js';
 import type { GenerateRequest } from '../../engine/request.js';
 import type { DecoderManifest } from '../../models/manifest.js';
 import type { DecoderCase } from './reference-cases.js';

@@ -11,7 +11,7 @@ export class ForcedDecoding {
   readonly #rows: number;
   readonly #positions: number;
   readonly #cache: KvCache;
-  readonly #batches: BatchBuilder;
+  readonly #batches = new BatchBuilder();
   #cached = 0;
   #runMs = 0;
 
@@ -21,7 +21,6 @@ export class ForcedDecoding {
     this.#runner = runner;
     this.#rows = rows;
     this.#positions = positions;
-    this.#batches = new BatchBuilder(shape.heads / shape.kvHeads);
     this.#cache = new KvCache({ shape, slots: rows, contextLength: positions, maxBytes: Number.MAX_VALUE });
   }
 
@@ -36,10 +35,7 @@ export class ForcedDecoding {
    */
   async step(tokens: readonly number[]): Promise<Float32Array> {
     this.#cache.fit({ rows: this.#rows, longest: this.#cached + 1, limit: this.#positions });
-    const inputs = this.#batches.build(
-      tokens.map((token) => ({ cached: this.#cached, tokens: [token] })),
-      this.#cache.capacity,
-    );
+    const inputs = this.#batches.build(tokens.map((token) => ({ cached: this.#cached, tokens: [token] })));
     const start = performance.now();
     const output = await this.#runner.run({ ...inputs, past: this.#cache.view(0, this.#rows) });
     this.#runMs += performance.now() - start;

@@ -1,15 +1,24 @@
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { compiledFiles, type Manifest, manifestFormat, type WeightFormat } from '../manifest.js';
+import {
+  compiledFiles,
+  type DecoderManifest,
+  type Manifest,
+  manifestFormat,
+  type WeightFormat,
+} from '../manifest.js';
+import type { States } from './attention-graph.js';
 import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
 import { buildDecoderGraph } from './decoder-graph.js';
 import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
 import { ExternalData } from './external-data.js';
 import { float32Projection } from './float32-projection.js';
-import { Graph } from './graph.js';
+import { Graph, type GraphOutput } from './graph.js';
 import { int4Projection } from './int4-projection.js';
 import { int8Projection } from './int8-projection.js';
+import type { MeasureStates, StateRange } from './measure-states.js';
 import type { Projection } from './projection.js';
+import { StateScales } from './state-scales.js';
 
 const projections: Record<WeightFormat, Projection> = {
   float32: float32Projection,
@@ -25,6 +34,8 @@ export interface CompileOptions {
   /** Called with the share of the work that is done, 0..1, after each layer. */
   readonly onProgress?: (share: number) => void;
   readonly signal?: AbortSignal;
+  /** Runs the graph of a decoder whose cache is in 8 bits over some text. */
+  readonly measureStates: MeasureStates;
 }
 
 /**
@@ -44,13 +55,17 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
       onProgress: options.onProgress ?? (() => {}),
       signal: options.signal ?? new AbortController().signal,
     };
-    if (config.kind === 'decoder')
-      await buildDecoderGraph(graph, {
+    if (config.kind === 'decoder') {
+      const scales = projection.kvFormat === 'int8' ? new StateScales(config) : undefined;
+      const states = await buildDecoderGraph(graph, {
         ...common,
-        kvFormat: projection.kvFormat,
+        scales,
         ...projection.prepare({ config, tensors: checkpoint }),
       });
-    else await buildEncoderGraph(graph, { ...common, config, tensors: checkpoint });
+      scales?.set(await measure(graph, states, options));
+    } else {
+      await buildEncoderGraph(graph, { ...common, config, tensors: checkpoint });
+    }
     await writeFile(join(folder, compiledFiles.graph), graph.encode());
   } finally {
     await data.close();
@@ -59,6 +74,29 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
   await writeFile(join(folder, compiledFiles.tokenizer), checkpoint.tokenizerJson);
   await writeFile(join(folder, compiledFiles.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
   return manifest;
+}
+
+async function measure(
+  graph: Graph,
+  states: readonly States[],
+  { checkpoint, weights, folder, signal, measureStates }: CompileOptions,
+): Promise<StateRange[]> {
+  const outputs = states.flatMap((layer, index) =>
+    Object.entries(layer).map(
+      ([part, value]): GraphOutput => ({
+        name: `${part}.${index}`,
+        value,
+        type: 'float32',
+        dims: ['B', 'S', 'W'],
+      }),
+    ),
+  );
+  const path = join(folder, 'measured.onnx');
+  await writeFile(path, graph.encode(outputs));
+  const manifest = describe(checkpoint, weights) as DecoderManifest;
+  const ranges = await measureStates({ path, tokenizerJson: checkpoint.tokenizerJson, manifest, signal });
+  await rm(path);
+  return ranges;
 }
 
 function describe(checkpoint: Checkpoint, weights: WeightFormat): Manifest {

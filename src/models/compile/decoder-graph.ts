@@ -1,16 +1,16 @@
-import type { KvFormat } from '../manifest.js';
+import { AttentionGraph, type States } from './attention-graph.js';
 import type { DecoderConfig } from './checkpoint.js';
-import { float, type Graph, int, ints, type Value } from './graph.js';
-import { type KvGraph, kvGraph, scoreAgainst } from './kv-graph.js';
+import { float, type Graph, int, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
 import type { Projection, Rows } from './projection.js';
-import { rotaryCaches } from './rotary.js';
+import type { LayerScales, StateScales } from './state-scales.js';
 
 export interface DecoderGraphOptions {
   readonly tensors: Tensors;
   readonly config: DecoderConfig;
   readonly projection: Projection;
-  readonly kvFormat: KvFormat;
+  /** Of a cache in bytes; the cache is in float32 when left out. */
+  readonly scales?: StateScales | undefined;
   /** Whether the norms of the stream leave rows that are even (`Rows.even`). */
   readonly even?: boolean;
   /** Called after each layer with the share of the work that is done, 0..1. */
@@ -22,27 +22,26 @@ export interface DecoderGraphOptions {
  * Builds a causal language model of the llama family, one graph for prefill and decode. The graph reads the KV cache
  * and returns only the rows to add to it; the caller owns the cache.
  *
- * Inputs, with B sequences, S new positions, T cached ones and G = heads / kvHeads:
- * - `input_ids`, `position_ids`: int64 [B, S]
- * - `mask`: float32 [B, 1, G * S, S + T], added to the attention scores; row g * S + s is new position s, the first
- *   S columns are the new positions, the last T the cached ones. Use a large negative number, not infinity: a row without any finite score
- *   would be NaN, and so would all that attends to it.
+ * Inputs, with B sequences and S new positions:
+ * - `input_ids`: int64 [B, S]
  * - `last`: int64 [B], which of the S positions the logits are wanted of
- * - `past.L.*`: what the cache keeps of layer L, by its format (`kv-graph.ts`); T is at least 1
+ * - those of its attention (`attention-graph.ts`)
  *
- * Outputs: `logits` float32 [B, vocabularySize]; `new.L.key` (rotated) and `new.L.value` float32
- * [B, kvHeads, S, headSize].
+ * Outputs: `logits` float32 [B, vocabularySize], and what its attention adds to the cache.
  *
+ * @returns by layer, the values whose sizes `scales` are made of
  * @throws CheckpointError naming a tensor that is missing or misshapen
  */
-export async function buildDecoderGraph(graph: Graph, options: DecoderGraphOptions): Promise<void> {
+export async function buildDecoderGraph(
+  graph: Graph,
+  options: DecoderGraphOptions,
+): Promise<readonly States[]> {
   const { config, onProgress, signal } = options;
   const steps = config.layers + 2;
 
   const { table, rows, ids } = await embed(graph, options);
-  const past = kvGraph(options.kvFormat, config);
-  const shared = await declareShared(graph, { config, ids, rows, past });
-  const build: Build = { ...options, graph, table, past, shared };
+  const attention = await AttentionGraph.create({ ...options, graph, ids });
+  const build: Build = { ...options, graph, table, attention, shared: declareShared(graph, ids, rows) };
   let stream: Stream = { residual: rows };
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {
@@ -53,6 +52,7 @@ export async function buildDecoderGraph(graph: Graph, options: DecoderGraphOptio
   signal.throwIfAborted();
   await addHead(build, stream);
   onProgress(1);
+  return attention.states;
 }
 
 /**
@@ -64,17 +64,8 @@ interface Stream {
   readonly update?: Value;
 }
 
-/** Values that every layer uses. */
+/** Counts that every layer uses. */
 interface Shared {
-  /** [4]: B, S, heads + 2 * kvHeads, headSize */
-  readonly packedShape: Value;
-  readonly positions: Value;
-  readonly mask: Value;
-  /** Rotary caches, [contextLength, headSize / 2]. */
-  readonly cosines: Value;
-  readonly sines: Value;
-  /** [2]: S, T */
-  readonly scoreColumns: Value;
   /** [1]: R, the number of rows, one per token. */
   readonly rowCount: Value;
   /** [1]: B */
@@ -87,7 +78,7 @@ interface Build extends DecoderGraphOptions {
   readonly graph: Graph;
   /** The embedding table, [vocabularySize, hiddenSize]. */
   readonly table: Value;
-  readonly past: KvGraph;
+  readonly attention: AttentionGraph;
   readonly shared: Shared;
 }
 
@@ -102,43 +93,18 @@ async function embed(
   return { table, ids, rows: graph.node('Reshape', [embedded, graph.shape(-1, config.hiddenSize)]) };
 }
 
-async function declareShared(
-  graph: Graph,
-  { config, ids, rows, past }: { config: DecoderConfig; ids: Value; rows: Value; past: KvGraph },
-): Promise<Shared> {
-  const { headSize, heads, kvHeads, contextLength } = config;
-  const positions = graph.input('position_ids', 'int64', ['B', 'S']);
-  const mask = graph.input('mask', 'float32', ['B', 1, 'GS', 'TS']);
+function declareShared(graph: Graph, ids: Value, rows: Value): Shared {
   const last = graph.input('last', 'int64', ['B']);
-  for (let layer = 0; layer < config.layers; layer++) past.declare(graph, layer);
   const dimension = (value: Value, axis: number) =>
     graph.node('Shape', [value], { start: int(axis), end: int(axis + 1) });
-  const newLength = dimension(ids, 1);
-  const cachedLength = graph.node('Sub', [dimension(mask, 3), newLength]);
   const rowCount = dimension(rows, 0);
   const scalar = (value: Value) => graph.node('Squeeze', [value]);
-  const firstRows = graph.node('Range', [graph.integer(0), scalar(rowCount), scalar(newLength)]);
-  const { cosines, sines } = rotaryCaches(config.rope, headSize, contextLength);
-  const cacheShape = [contextLength, headSize / 2];
-  return {
-    packedShape: graph.node(
-      'Concat',
-      [graph.node('Shape', [ids]), graph.shape(heads + 2 * kvHeads, headSize)],
-      { axis: int(0) },
-    ),
-    positions,
-    mask,
-    cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
-    sines: await graph.weight('rotary.sines', cacheShape, sines),
-    scoreColumns: graph.node('Concat', [newLength, cachedLength], { axis: int(0) }),
-    rowCount,
-    sequenceCount: dimension(ids, 0),
-    lastRows: graph.node('Add', [firstRows, last]),
-  };
+  const firstRows = graph.node('Range', [graph.integer(0), scalar(rowCount), scalar(dimension(ids, 1))]);
+  return { rowCount, sequenceCount: dimension(ids, 0), lastRows: graph.node('Add', [firstRows, last]) };
 }
 
 async function addBlock(build: Build, layer: number, stream: Stream): Promise<Stream> {
-  const { graph, config, shared } = build;
+  const { graph, config, scales, shared } = build;
   const prefix = `model.layers.${layer}`;
   const before = await addNorm(build, `${prefix}.input_layernorm`, stream, shared.rowCount);
   let context = await addAttention(build, layer, before.normed);
@@ -157,6 +123,9 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
       name: `${prefix}.output`,
       inputs: config.heads * config.headSize,
       parts: [{ tensor: `${prefix}.self_attn.o_proj`, outputs: config.hiddenSize }],
+      ...(scales && {
+        gains: () => new Float32Array(config.hiddenSize).fill(1 / scales.layer(layer).value),
+      }),
     },
   );
   const summed = { residual, update: attended };
@@ -184,14 +153,11 @@ async function addNorm(
 }
 
 /**
- * Grouped-query attention: the queries of the heads that share a key are rows of one matrix, so that keys are never
- * repeated. Cached and new positions are scored apart and meet only in the softmax, because joining the keys and
- * values themselves would copy the cache.
  * @param rows of width hiddenSize
  * @returns [R, heads * headSize]
  */
 async function addAttention(build: Build, layer: number, rows: Rows): Promise<Value> {
-  const { graph, config, past, shared } = build;
+  const { config, scales } = build;
   const { heads, kvHeads, headSize } = config;
   const prefix = `model.layers.${layer}.self_attn`;
   const packed = await project(build, rows, {
@@ -203,60 +169,19 @@ async function addAttention(build: Build, layer: number, rows: Rows): Promise<Va
       { tensor: `${prefix}.v_proj`, outputs: kvHeads * headSize },
     ],
     bias: config.attentionBias,
+    ...(scales && { gains: () => packedGains(config, scales.layer(layer)) }),
   });
-  const byPosition = graph.node('Reshape', [packed, shared.packedShape]);
-  const byHead = graph.node('Transpose', [byPosition], { perm: ints(0, 2, 1, 3) });
-  const [query, key, value] = graph.nodes('Split', [byHead, graph.shape(heads, kvHeads, kvHeads)], 3, {
-    axis: int(1),
-  });
-  const rotated = await addRotary(build, `${prefix}.q_norm`, query!);
-  const newKey = await addRotary(build, `${prefix}.k_norm`, key!);
-  const newValue = value!;
-  const dims = ['B', kvHeads, 'S', headSize];
-  graph.output(`new.${layer}.key`, newKey, 'float32', dims);
-  graph.output(`new.${layer}.value`, newValue, 'float32', dims);
-
-  const grouped = graph.node('Reshape', [rotated, graph.shape(0, kvHeads, -1, headSize)]);
-  // The cached positions come last: how many of them are unused then changes no place of a number that counts, and
-  // sums of the same numbers in the same places are the same to the bit, whoever shares the cache.
-  const scores = graph.node(
-    'Concat',
-    [scoreAgainst(graph, grouped, newKey, headSize), past.score(graph, layer, grouped)],
-    {
-      axis: int(-1),
-    },
-  );
-  const weights = graph.node('Softmax', [graph.node('Add', [scores, shared.mask])], { axis: int(-1) });
-  const [newWeights, pastWeights] = graph.nodes('Split', [weights, shared.scoreColumns], 2, {
-    axis: int(-1),
-  });
-  const mixed = graph.node('Add', [
-    past.mix(graph, layer, pastWeights!),
-    graph.node('MatMul', [newWeights!, newValue]),
-  ]);
-  const mixedByHead = graph.node('Reshape', [mixed, graph.shape(0, heads, -1, headSize)]);
-  const mixedByPosition = graph.node('Transpose', [mixedByHead], { perm: ints(0, 2, 1, 3) });
-  return graph.node('Reshape', [mixedByPosition, graph.shape(-1, heads * headSize)]);
+  return build.attention.attend(layer, packed);
 }
 
-/** Rotary positions on [B, n, S, headSize], after the norm of each head where the model has one. */
-async function addRotary(build: Build, norm: string, states: Value): Promise<Value> {
-  const { graph, tensors, config, shared } = build;
-  let normed = states;
-  if (config.queryKeyNorm) {
-    const shape = [config.headSize];
-    const weight = await graph.weight(norm, shape, await tensors.read(`${norm}.weight`, shape));
-    normed = graph.node('SimplifiedLayerNormalization', [states, weight], {
-      axis: int(-1),
-      epsilon: float(config.normEpsilon),
-    });
-  }
-  return graph.node('com.microsoft.RotaryEmbedding', [
-    normed,
-    shared.positions,
-    shared.cosines,
-    shared.sines,
-  ]);
+/** Of queries, keys and values; those of queries and keys are in the weights of their norms where there are norms. */
+function packedGains(
+  { queryKeyNorm, kvHeads, headSize }: DecoderConfig,
+  { query, key, value }: LayerScales,
+): Float32Array {
+  const values = new Float32Array(kvHeads * headSize).fill(value);
+  const ones = (gains: Float32Array) => (queryKeyNorm ? gains.map(() => 1) : gains);
+  return Float32Array.from([...ones(query), ...ones(key), ...values]);
 }
 
 /** down(SiLU(gate(x)) * up(x)) */

@@ -14,6 +14,18 @@ export type Value = string;
 export const int = (value: number): Attribute => ({ kind: 'int', value });
 export const float = (value: number): Attribute => ({ kind: 'float', value });
 export const ints = (...value: readonly number[]): Attribute => ({ kind: 'ints', value });
+/** A float whose value is asked for when the graph is encoded. */
+export const laterFloat = (value: () => number): Attribute => ({
+  kind: 'float',
+  get value() {
+    return value();
+  },
+});
+
+/** A value that a graph gives, and what it is called outside. */
+export interface GraphOutput extends OnnxValue {
+  readonly value: Value;
+}
 
 type Attributes = Readonly<Record<string, Attribute>>;
 type TensorData = Float32Array | Int8Array | Uint8Array | BigInt64Array;
@@ -31,12 +43,13 @@ const inlineBytes = 256;
 export class Graph {
   readonly #weights: ExternalData;
   readonly #weightsName: string;
-  readonly #nodes: OnnxNode[] = [];
+  /** Nodes of the graph, or of the branch that is being built. */
+  #nodes: OnnxNode[] = [];
+  #nodeCount = 0;
   readonly #initializers: OnnxInitializer[] = [];
   readonly #inputs: OnnxValue[] = [];
-  readonly #outputs: OnnxValue[] = [];
+  readonly #outputs: GraphOutput[] = [];
   readonly #sharedValues = new Map<string, Value>();
-  readonly #outputNames = new Map<Value, string>();
 
   /** `weightsName` is how the graph's file refers to `weights`: a path relative to itself. */
   constructor(weights: ExternalData, weightsName: string) {
@@ -52,8 +65,7 @@ export class Graph {
 
   /** Declares `value`, which a node computes, as the graph's output `name`. */
   output(name: string, value: Value, type: DataType, dims: ReadonlyArray<number | string>): void {
-    this.#outputNames.set(value, name);
-    this.#outputs.push({ name, type, dims });
+    this.#outputs.push({ name, value, type, dims });
   }
 
   /** Adds a node with one output. */
@@ -70,7 +82,7 @@ export class Graph {
     attributes: Attributes = {},
   ): Value[] {
     const dot = operator.lastIndexOf('.');
-    const name = `${operator.slice(dot + 1)}_${this.#nodes.length}`;
+    const name = `${operator.slice(dot + 1)}_${this.#nodeCount++}`;
     const places = typeof outputs === 'number' ? [...new Array(outputs).keys()] : outputs;
     const values = places.map((place) => `${name}:${place}`);
     const slots = new Array<Value>(Math.max(...places) + 1).fill(absent);
@@ -84,6 +96,23 @@ export class Graph {
       attributes,
     });
     return values;
+  }
+
+  /**
+   * Computes one of two values, of which only the one that is chosen costs anything. Both may use whatever was
+   * computed before.
+   * @param condition bool [1]
+   */
+  choose(condition: Value, whenTrue: () => Value, whenFalse: () => Value): Value {
+    const branch = (build: () => Value): Attribute => {
+      const outer = this.#nodes;
+      this.#nodes = [];
+      const output = build();
+      const nodes = this.#nodes;
+      this.#nodes = outer;
+      return { kind: 'graph', nodes, output };
+    };
+    return this.node('If', [condition], { then_branch: branch(whenTrue), else_branch: branch(whenFalse) });
   }
 
   /** A value that several parts of the graph want: `build` adds it for the first, the others share it. */
@@ -141,31 +170,43 @@ export class Graph {
     return name;
   }
 
+  /** A float32 weight in the graph's own file whose numbers are asked for when the graph is encoded. */
+  later(name: string, dims: readonly number[], data: () => Float32Array): Value {
+    this.#initializers.push({
+      name,
+      type: 'float32',
+      dims,
+      get data() {
+        return bytesOf(data());
+      },
+    });
+    return name;
+  }
+
   /** A weight that several parts of the graph want: `make` is called for the first, the others share it. */
   async sharedWeight(name: string, dims: readonly number[], make: () => TensorData): Promise<Value> {
     if (!this.#sharedValues.has(name)) this.#sharedValues.set(name, await this.weight(name, dims, make()));
     return name;
   }
 
-  /** The graph's file. Nodes that contribute to no output are left out of it. */
-  encode(): Uint8Array {
-    const used = new Set(this.#outputNames.keys());
+  /**
+   * The graph's file, with other outputs than those declared where `outputs` says so. Nodes that contribute to no
+   * output are left out of it.
+   */
+  encode(outputs: readonly GraphOutput[] = this.#outputs): Uint8Array {
+    const names = new Map(outputs.map(({ name, value }) => [value, name]));
+    const used = new Set(names.keys());
     const nodes: OnnxNode[] = [];
     for (const node of this.#nodes.toReversed()) {
       if (!node.outputs.some((value) => used.has(value))) continue;
-      for (const input of node.inputs) used.add(input);
+      for (const input of inputsOf(node)) used.add(input);
       nodes.push(node);
     }
-    const named = (value: Value) => this.#outputNames.get(value) ?? value;
     return encodeModel({
-      nodes: nodes.reverse().map((node) => ({
-        ...node,
-        inputs: node.inputs.map(named),
-        outputs: node.outputs.map(named),
-      })),
+      nodes: nodes.reverse().map((node) => renamed(node, names)),
       initializers: this.#initializers,
       inputs: this.#inputs,
-      outputs: this.#outputs,
+      outputs,
     });
   }
 
@@ -175,6 +216,30 @@ export class Graph {
       return name;
     });
   }
+}
+
+/** What a node needs, its branches' needs included. */
+function inputsOf({ inputs, attributes }: OnnxNode): Value[] {
+  const branches = Object.values(attributes).flatMap((attribute) =>
+    attribute.kind === 'graph' ? attribute.nodes.flatMap(inputsOf) : [],
+  );
+  return [...inputs, ...branches];
+}
+
+function renamed(node: OnnxNode, names: ReadonlyMap<Value, string>): OnnxNode {
+  const named = (value: Value) => names.get(value) ?? value;
+  const attributes = Object.entries(node.attributes).map(([key, attribute]) => [
+    key,
+    attribute.kind === 'graph'
+      ? { ...attribute, nodes: attribute.nodes.map((inner) => renamed(inner, names)) }
+      : attribute,
+  ]);
+  return {
+    ...node,
+    inputs: node.inputs.map(named),
+    outputs: node.outputs.map(named),
+    attributes: Object.fromEntries(attributes),
+  };
 }
 
 function bytesOf(data: TensorData): Uint8Array {

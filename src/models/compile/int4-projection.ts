@@ -21,13 +21,16 @@ export const int4Projection: Projection = {
   prepare: (decoder) => decoder,
 
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {
-    const { name, outputs, inputs, bias } = layer;
+    const { name, outputs, inputs, bias, gains } = layer;
     if (inputs % blockSize !== 0) return int8Projection.project(graph, rows, layer);
     const rounded = roundTo4Bits(layer);
     const product = rounded
       ? await multiplyBy4Bits(graph, rows, layer, rounded)
       : await multiplyBy8Bits(graph, rows, layer);
-    return bias ? graph.node('Add', [product, await graph.weight(`${name}.bias`, [outputs], bias)]) : product;
+    const whole = bias
+      ? graph.node('Add', [product, await graph.weight(`${name}.bias`, [outputs], bias)])
+      : product;
+    return gains ? graph.node('Mul', [whole, graph.later(`${name}.gains`, [outputs], gains)]) : whole;
   },
 };
 

@@ -32,11 +32,11 @@ export const int8Projection: Projection = {
         integers,
         await graph.weight(`${name}.weight`, [inputs, outputs], values),
         scale,
-        await graph.weight(`${name}.scales`, [outputs], scales),
+        await gained(graph, `${name}.scales`, scales, layer),
         graph.byte(zeroPoint),
         ...more,
       ]);
-    const biases = bias ? [await graph.weight(`${name}.bias`, [outputs], bias)] : [];
+    const biases = bias ? [await gained(graph, `${name}.bias`, bias, layer)] : [];
     if (spreadRows.even) {
       const scale = graph.scalar(evenBound / 127);
       const integers = graph.shared(`${rows.value} in 8 bits`, () =>
@@ -50,6 +50,20 @@ export const int8Projection: Projection = {
     return bias ? graph.node('Add', [scaled, ...biases]) : scaled;
   },
 };
+
+/** Numbers of a layer's outputs, with its gains multiplied in where it has any. */
+function gained(
+  graph: Graph,
+  name: string,
+  own: Float32Array,
+  { gains }: LinearLayer,
+): Promise<Value> | Value {
+  if (!gains) return graph.weight(name, [own.length], own);
+  return graph.later(name, [own.length], () => {
+    const factors = gains();
+    return own.map((number, output) => number * factors[output]!);
+  });
+}
 
 /** How many inputs are mixed to spread a spike: more cost time, and gain little. */
 const spreadSize = 64;

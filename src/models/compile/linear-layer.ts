@@ -21,6 +21,8 @@ export interface LinearLayer {
   readonly spiky?: boolean;
   /** Whether rounding its weights costs the model less than it does elsewhere. */
   readonly tolerant?: boolean;
+  /** [outputs]: what its outputs are multiplied by, its bias included; asked for when the graph is encoded. */
+  readonly gains?: () => Float32Array;
 }
 
 /** Linear layers that share their input, as the checkpoint has them. */
@@ -34,6 +36,7 @@ export interface LinearLayerParts {
   readonly bias?: boolean;
   readonly spiky?: boolean;
   readonly tolerant?: boolean;
+  readonly gains?: () => Float32Array;
 }
 
 /**
@@ -41,7 +44,7 @@ export interface LinearLayerParts {
  * @throws CheckpointError naming a tensor that is missing or misshapen
  */
 export async function readLinear(tensors: Tensors, options: LinearLayerParts): Promise<LinearLayer> {
-  const { name, inputs, parts, spiky = false, tolerant = false } = options;
+  const { name, inputs, parts, spiky = false, tolerant = false, gains } = options;
   const outputs = parts.reduce((sum, part) => sum + part.outputs, 0);
   const weights: Float32Array[] = [];
   const biases: Float32Array[] = [];
@@ -49,7 +52,15 @@ export async function readLinear(tensors: Tensors, options: LinearLayerParts): P
     weights.push(await tensors.read(`${part.tensor}.weight`, [part.outputs, inputs]));
     if (options.bias) biases.push(await tensors.read(`${part.tensor}.bias`, [part.outputs]));
   }
-  const layer = { name, outputs, inputs, weight: concatenate(weights), spiky, tolerant };
+  const layer = {
+    name,
+    outputs,
+    inputs,
+    weight: concatenate(weights),
+    spiky,
+    tolerant,
+    ...(gains && { gains }),
+  };
   return options.bias ? { ...layer, bias: concatenate(biases) } : layer;
 }
 

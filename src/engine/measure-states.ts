@@ -1,0 +1,64 @@
+import { setImmediate } from 'node:timers/promises';
+import { BatchBuilder } from './batch.js';
+import type { DecoderShape } from './decoder-runner.js';
+import { noPast } from './kv-cache.js';
+import { decoderFeeds } from './onnx-decoder-runner.js';
+import { OnnxSession } from './onnx-session.js';
+
+/** The largest magnitudes that the elements of a layer's queries, keys and values have, in the order of their heads. */
+export interface StateRange {
+  readonly query: Float32Array;
+  readonly key: Float32Array;
+  readonly value: Float32Array;
+}
+
+export interface MeasureStatesOptions {
+  /** A decoder's graph whose outputs are `query.L`, `key.L` and `value.L`, float32 [B, S, its width]. */
+  readonly graph: string;
+  readonly shape: DecoderShape;
+  readonly sequences: readonly Int32Array[];
+  readonly threads: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs a decoder over sequences of tokens and finds the largest magnitudes that its queries, keys and values have.
+ * @throws Error when the graph cannot be run; the signal's reason when it aborts
+ */
+export async function measureStates(options: MeasureStatesOptions): Promise<StateRange[]> {
+  const { shape, signal } = options;
+  const ranges = Array.from({ length: shape.layers }, () => ({
+    query: new Float32Array(shape.heads * shape.headSize),
+    key: new Float32Array(shape.kvHeads * shape.headSize),
+    value: new Float32Array(shape.kvHeads * shape.headSize),
+  }));
+  const session = await OnnxSession.open(options.graph, { threads: options.threads });
+  try {
+    const batches = new BatchBuilder();
+    for (const tokens of options.sequences) {
+      // A run blocks the thread; whoever wants to abort must have a turn.
+      await setImmediate();
+      signal?.throwIfAborted();
+      const inputs = batches.build([{ cached: 0, tokens }]);
+      const outputs = await session.run(decoderFeeds({ ...inputs, past: noPast(shape, 1) }));
+      for (const [layer, range] of ranges.entries()) {
+        for (const part of ['query', 'key', 'value'] as const) {
+          widen(range[part], outputs[`${part}.${layer}`]!.data as Float32Array);
+        }
+      }
+    }
+  } finally {
+    await session.close();
+  }
+  return ranges;
+}
+
+/** @param rows [n, range.length] */
+function widen(range: Float32Array, rows: Float32Array): void {
+  for (let from = 0; from < rows.length; from += range.length) {
+    for (let at = 0; at < range.length; at++) {
+      const magnitude = Math.abs(rows[from + at]!);
+      if (magnitude > range[at]!) range[at] = magnitude;
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import type { DecoderManifest } from '../manifest.js';
+
+/** The largest magnitudes that the elements of a layer's queries, keys and values have, in the order of their heads. */
+export interface StateRange {
+  /** [heads * headSize] */
+  readonly query: Float32Array;
+  /** [kvHeads * headSize] */
+  readonly key: Float32Array;
+  /** [kvHeads * headSize] */
+  readonly value: Float32Array;
+}
+
+/** A decoder's graph whose outputs are `query.L`, `key.L` and `value.L`, float32 [B, S, heads * headSize]. */
+export interface MeasuredGraph {
+  /** Where the graph is. */
+  readonly path: string;
+  readonly tokenizerJson: string;
+  readonly manifest: DecoderManifest;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Runs a decoder's graph over some text; the ranges are by layer. */
+export type MeasureStates = (graph: MeasuredGraph) => Promise<StateRange[]>;

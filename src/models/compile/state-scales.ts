@@ -1,0 +1,99 @@
+import type { DecoderConfig } from './checkpoint.js';
+import type { StateRange } from './measure-states.js';
+
+/** What one layer's queries, keys and values are multiplied by so that they fill 8 bits. */
+export interface LayerScales {
+  /** [heads * headSize] */
+  readonly query: Float32Array;
+  /** [kvHeads * headSize] */
+  readonly key: Float32Array;
+  readonly value: number;
+  /** What undoes the scales of queries and keys in their product. */
+  readonly score: number;
+}
+
+const largestByte = 127;
+
+/**
+ * The share of the largest value that was measured at which values are cut off: those beyond are so rare that finer
+ * steps for all others gain more. Measured on SmolLM2-135M: the KL divergence to float32 is 0.0131 with 0.8, 0.0140
+ * with 0.7 and 0.0144 with 1.1.
+ */
+const valueReach = 0.8;
+
+/**
+ * Scales that make a decoder's queries, keys and values fill the range of a byte, the same for all positions. They
+ * cost nothing when it runs, since all of them disappear into the weights around. What they must be is measured on the
+ * model itself; until then they are 1.
+ *
+ * An element of the keys that is always large leaves the others few steps. What makes it smaller makes the same
+ * element of the queries larger, and the product stays what it was; best is the middle, where both reach equally far
+ * (as between activations and weights in SmoothQuant, Xiao et al., 2023, section 4).
+ */
+export class StateScales {
+  readonly #config: DecoderConfig;
+  readonly #layers: LayerScales[];
+
+  constructor(config: DecoderConfig) {
+    const { layers, heads, kvHeads, headSize } = config;
+    this.#config = config;
+    this.#layers = Array.from({ length: layers }, () => ({
+      query: new Float32Array(heads * headSize).fill(1),
+      key: new Float32Array(kvHeads * headSize).fill(1),
+      value: 1,
+      score: 1,
+    }));
+  }
+
+  layer(index: number): LayerScales {
+    return this.#layers[index]!;
+  }
+
+  /** Sets the scales from what was measured, by layer. */
+  set(ranges: readonly StateRange[]): void {
+    const { heads, kvHeads } = this.#config;
+    for (const [index, { query, key, value }] of ranges.entries()) {
+      const queries = this.#shared(query, heads / kvHeads);
+      const keys = this.#shared(key, 1);
+      const step =
+        keys.reduce((most, size, at) => Math.max(most, Math.sqrt(size * queries[at]!)), 0) / largestByte;
+      const gains = keys.map((size, at) => Math.sqrt(queries[at]! / size) / step);
+      this.#layers[index] = {
+        query: query.map((_, at) => 1 / (gains[this.#keyOf(at)]! * step * step)),
+        key: gains,
+        value: largestByte / (valueReach * (Math.max(...value) || 1)),
+        score: step * step,
+      };
+    }
+  }
+
+  /** The element of the keys that an element of the queries is multiplied by. */
+  #keyOf(query: number): number {
+    const { heads, kvHeads, headSize } = this.#config;
+    const head = Math.floor(query / headSize);
+    return Math.floor(head / (heads / kvHeads)) * headSize + (query % headSize);
+  }
+
+  /**
+   * The largest magnitudes of all elements that must have one scale, for each element of the keys: of the two that
+   * rotary positions turn into each other, in the `group` heads that share a key, and in all heads where the weights
+   * of one norm hold for all. Elements that were never anything but 0 get a small one.
+   */
+  #shared(range: Float32Array, group: number): Float32Array {
+    const { kvHeads, headSize, queryKeyNorm } = this.#config;
+    const half = headSize / 2;
+    const least = 1e-3 * Math.max(...range) || 1;
+    const largest = new Float32Array(kvHeads * headSize).fill(least);
+    for (const [at, size] of range.entries()) {
+      const own = Math.floor(at / headSize / group);
+      const pair = at % half;
+      for (let head = queryKeyNorm ? 0 : own; head < (queryKeyNorm ? kvHeads : own + 1); head++) {
+        for (const element of [pair, pair + half]) {
+          const to = head * headSize + element;
+          largest[to] = Math.max(largest[to]!, size);
+        }
+      }
+    }
+    return largest;
+  }
+}
