@@ -40,10 +40,13 @@ export class JudgeRunner implements EncoderRunner {
     const sequences = sequencesOf(batch);
     const chunk = this.#chunkTokens;
     const first = await this.#read(sequences.map((sequence) => sequence.slice(0, chunk)));
-    const judged = sequences.map(async (sequence, row) =>
-      sequence.length <= chunk ? this.#judge(first.logits, row) : this.#readOn(sequence, row, first),
-    );
-    return Float32Array.from(await Promise.all(judged));
+    const judged = new Float32Array(sequences.length);
+    // One after the other: they share the arrays of the inputs, and one cache at a time is enough.
+    for (const [row, sequence] of sequences.entries()) {
+      const isRead = sequence.length <= chunk;
+      judged[row] = isRead ? this.#judge(first.logits, row) : await this.#readOn(sequence, row, first);
+    }
+    return judged;
   }
 
   async close(): Promise<void> {

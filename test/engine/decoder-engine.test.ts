@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DecoderEngine, type DecoderEngineSettings } from '../../src/engine/decoder-engine.js';
-import { bytesPerPosition } from '../../src/engine/kv-layer.js';
+import { bytesPerPosition } from '../../src/engine/kv-cache.js';
 import { Random } from '../../src/engine/random.js';
 import type { EngineEvent, GenerateRequest } from '../../src/engine/request.js';
 import { FakeDecoderRunner, fakeGreedy, fakeLogits, fakeShape } from './support/fake-decoder-runner.js';

@@ -35,23 +35,30 @@ async function judge(lengths: readonly number[], chunkTokens: number) {
     const logits = fakeLogits(tokens);
     return logits[answers.yes]! - logits[answers.no]!;
   });
-  return { rows, expected, widths: runner.runs.map((run) => run.width) };
+  return { rows, expected, runs: runner.runs.map(({ rows: count, width: tokens }) => `${count}x${tokens}`) };
 }
 
 test('what fits a chunk is read in one run', async () => {
-  const { rows, expected, widths } = await judge([8, 3, 7], 8);
+  const { rows, expected, runs } = await judge([8, 3, 7], 8);
   expect(rows).toEqual(expected);
-  expect(widths).toEqual([8]);
+  expect(runs).toEqual(['3x8']);
 });
 
 test('what is longer is read chunk by chunk, and judged as if it were read at once', async () => {
-  const { rows, expected, widths } = await judge([29], 8);
+  const { rows, expected, runs } = await judge([29], 8);
   expect(rows).toEqual(expected);
-  expect(widths).toEqual([8, 8, 8, 5]);
+  expect(runs).toEqual(['1x8', '1x8', '1x8', '1x5']);
 });
 
 test('sequences that end in different chunks are judged where they end', async () => {
-  const { rows, expected, widths } = await judge([8, 20, 9, 16, 1], 8);
+  const { rows, expected, runs } = await judge([8, 20, 9, 16, 1], 8);
   expect(rows).toEqual(expected);
-  expect(widths).toEqual([8, 8, 4]);
+  expect(runs).toEqual(['5x8', '1x8', '1x4', '1x1', '1x8']);
+});
+
+test('several sequences longer than a chunk are read on one by one, each from its own beginning', async () => {
+  const { rows, expected, runs } = await judge([21, 17, 33], 8);
+  expect(rows).toEqual(expected);
+  expect(new Set(expected).size).toBe(3);
+  expect(runs).toEqual(['3x8', '1x8', '1x5', '1x8', '1x1', '1x8', '1x8', '1x8', '1x1']);
 });

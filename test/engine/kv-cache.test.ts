@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DecoderOutput } from '../../src/engine/decoder-runner.js';
-import { KvCache } from '../../src/engine/kv-cache.js';
-import { bytesPerPosition, type KvShape } from '../../src/engine/kv-layer.js';
-import type { KvTensor } from '../../src/engine/kv-plane.js';
+import { bytesPerPosition, KvCache, type KvShape, noPast } from '../../src/engine/kv-cache.js';
 
 const shape: KvShape = { layers: 2, kvHeads: 2, headSize: 2, kvFormat: 'float32' };
 const bytes = bytesPerPosition(shape);
@@ -21,8 +19,8 @@ function output(sequences: readonly number[], from: readonly number[], width: nu
   const array = (layer: number, kind: number) =>
     Float32Array.from({ length: sequences.length * 2 * width * 2 }, (_, at) => {
       const row = Math.floor(at / (2 * width * 2));
-      const head = Math.floor(at / (width * 2)) % 2;
-      const position = from[row]! + (Math.floor(at / 2) % width);
+      const head = Math.floor(at / 2) % 2;
+      const position = from[row]! + (Math.floor(at / 4) % width);
       return mark(sequences[row]!, position, layer, head, kind);
     });
   return {
@@ -40,8 +38,8 @@ function expectRow(cache: KvCache, row: number, sequence: number, length: number
       for (let position = 0; position < length; position++) {
         const at = (head * cache.capacity + position) * 2;
         const place = `row ${row}, layer ${layer}, head ${head}, position ${position}`;
-        expect(view[layer]![0]!.data[at], place).toBe(mark(sequence, position, layer, head, 0));
-        expect(view[layer]![1]!.data[at + 1], place).toBe(mark(sequence, position, layer, head, 1));
+        expect(view[layer]!.keys.data[at], place).toBe(mark(sequence, position, layer, head, 0));
+        expect(view[layer]!.values.data[at + 1], place).toBe(mark(sequence, position, layer, head, 1));
       }
     }
   }
@@ -73,7 +71,7 @@ describe('KvCache', () => {
     expectRow(cache, 1, 2, 9);
   });
 
-  it('appends a prompt long enough to be copied in one piece', () => {
+  it('appends a long prompt', () => {
     const cache = build();
     cache.fit({ rows: 2, longest: 200, limit: 300 });
     cache.append(output([4], [0], 200), 200, [{ row: 1, tokens: 190, outputRow: 0 }]);
@@ -138,8 +136,8 @@ describe('KvCache', () => {
 
   it('views neighbouring rows without a copy', () => {
     const cache = filled();
-    const all = cache.view(0, 3)[1]![0]!.data;
-    const some = cache.view(1, 2)[1]![0]!.data;
+    const all = cache.view(0, 3)[1]!.keys.data;
+    const some = cache.view(1, 2)[1]!.keys.data;
     expect(some.buffer).toBe(all.buffer);
     expect(some).toEqual(all.subarray(all.length / 3));
     expect(some).toHaveLength(2 * 2 * cache.capacity * 2);
@@ -175,40 +173,29 @@ describe('KvCache in 8 bits', () => {
   const small: KvShape = { layers: 2, kvHeads: 2, headSize: 4, kvFormat: 'int8' };
   const open = () => new KvCache({ shape: small, slots: 4, contextLength: 500, maxBytes: 2 ** 24 });
 
-  /** Numbers without a pattern, in vectors of very different sizes. */
+  /** Bytes without a pattern, [rows, width, 2 heads, 4]. */
   function random(rows: number, width: number, seed: number): DecoderOutput {
     const array = (salt: number) =>
-      Float32Array.from(
-        { length: rows * 2 * width * 4 },
-        (_, at) => Math.sin((at + 1) * (seed + salt) * 0.37) * 10 ** (Math.floor(at / 4) % 5),
+      Uint8Array.from(
+        { length: rows * width * 2 * 4 },
+        (_, at) => (Math.imul(at + 1, 0x9e3779b9 + seed + salt) >>> 13) % 256,
       );
     return { logits: new Float32Array(0), keys: [array(1), array(2)], values: [array(3), array(4)] };
   }
 
-  /** The vectors that the graph makes of a row: by layer, key or value, head and position. */
+  /** The vectors that the graph sees of a row: by layer, head and position, of keys and of values. */
   function vectors(cache: KvCache, row: number): number[][] {
     const found: number[][] = [];
-    for (const [key, keyScale, value, valueScale] of cache.view(row, 1) as [
-      KvTensor,
-      KvTensor,
-      KvTensor,
-      KvTensor,
-    ][]) {
-      const capacity = cache.capacity;
-      expect(key.dims).toEqual([1, 2, 4, capacity]);
-      expect(value.dims).toEqual([1, 2, capacity, 4]);
-      for (const scale of [keyScale, valueScale]) expect(scale.dims).toEqual([1, 2, 1, capacity]);
+    const { capacity } = cache;
+    for (const { keys, values } of cache.view(row, 1)) {
+      expect(keys.dims).toEqual([1, 2, 4, capacity]);
+      expect(values.dims).toEqual([1, 2, capacity, 4]);
       for (let head = 0; head < 2; head++) {
         for (let position = 0; position < cache.length(row); position++) {
-          const at = head * capacity + position;
-          const vector = (
-            data: KvTensor['data'],
-            scale: KvTensor['data'],
-            index: (element: number) => number,
-          ) => [0, 1, 2, 3].map((element) => (data[index(element)]! - 128) * scale[at]!);
+          const elements = [0, 1, 2, 3];
           found.push(
-            vector(key.data, keyScale.data, (element) => (head * 4 + element) * capacity + position),
-            vector(value.data, valueScale.data, (element) => at * 4 + element),
+            elements.map((element) => keys.data[(head * 4 + element) * capacity + position]!),
+            elements.map((element) => values.data[(head * capacity + position) * 4 + element]!),
           );
         }
       }
@@ -216,13 +203,13 @@ describe('KvCache in 8 bits', () => {
     return found;
   }
 
-  /** What `vectors` would be if nothing were rounded. */
-  function exact({ keys, values }: DecoderOutput, row: number, width: number, tokens: number): number[][] {
+  /** What `vectors` are of the first `tokens` positions of a row of an output. */
+  function written({ keys, values }: DecoderOutput, row: number, width: number, tokens: number): number[][] {
     const found: number[][] = [];
     for (const [layer, key] of keys.entries()) {
       for (let head = 0; head < 2; head++) {
         for (let position = 0; position < tokens; position++) {
-          const at = ((row * 2 + head) * width + position) * 4;
+          const at = ((row * width + position) * 2 + head) * 4;
           found.push([...key.subarray(at, at + 4)], [...values[layer]!.subarray(at, at + 4)]);
         }
       }
@@ -230,34 +217,19 @@ describe('KvCache in 8 bits', () => {
     return found;
   }
 
-  function expectNear(rounded: number[][], wanted: number[][]) {
-    expect(rounded).toHaveLength(wanted.length);
-    for (const [index, vector] of wanted.entries()) {
-      const largest = Math.max(...vector.map(Math.abs));
-      for (const [element, number] of vector.entries()) {
-        expect(Math.abs(rounded[index]![element]! - number)).toBeLessThanOrEqual(largest * (0.5001 / 127));
-      }
-    }
-  }
-
-  it('rounds each vector by its own largest magnitude', () => {
+  it('keeps the bytes that are appended, keys with their positions last', () => {
     const cache = open();
     const output = random(3, 7, 1);
     cache.fit({ rows: 3, longest: 7, limit: 500 });
-    for (const [row, tokens] of [7, 4, 6].entries())
-      cache.append(output, 7, [{ row, outputRow: row, tokens }]);
-    for (const [row, tokens] of [7, 4, 6].entries()) {
-      expectNear(vectors(cache, row), exact(output, row, 7, tokens));
+    const tokens = [7, 4, 6];
+    cache.append(
+      output,
+      7,
+      tokens.map((count, row) => ({ row, outputRow: row, tokens: count })),
+    );
+    for (const [row, count] of tokens.entries()) {
+      expect(vectors(cache, row)).toEqual(written(output, row, 7, count));
     }
-  });
-
-  it('keeps a vector of zeros at zero', () => {
-    const cache = open();
-    cache.fit({ rows: 1, longest: 1, limit: 500 });
-    const zeros = () => [new Float32Array(8), new Float32Array(8)];
-    const nothing = { logits: new Float32Array(0), keys: zeros(), values: zeros() };
-    cache.append(nothing, 1, [{ row: 0, outputRow: 0, tokens: 1 }]);
-    for (const vector of vectors(cache, 0)) for (const number of vector) expect(number).toBeCloseTo(0, 10);
   });
 
   it('holds every row when its capacity grows and shrinks and rows move', () => {
@@ -265,7 +237,7 @@ describe('KvCache in 8 bits', () => {
     const output = random(3, 60, 2);
     cache.fit({ rows: 3, longest: 60, limit: 500 });
     for (const row of [0, 1, 2]) cache.append(output, 60, [{ row, outputRow: row, tokens: 50 + row }]);
-    const before = [0, 1, 2].map((row) => vectors(cache, row));
+    const before = [0, 1, 2].map((row) => written(output, row, 60, 50 + row));
     cache.fit({ rows: 3, longest: 300, limit: 500 });
     expect([0, 1, 2].map((row) => vectors(cache, row))).toEqual(before);
     cache.fit({ rows: 3, longest: 60, limit: 500 });
@@ -275,8 +247,49 @@ describe('KvCache in 8 bits', () => {
     expect(vectors(cache, 1)).toEqual(before[1]);
   });
 
-  it('takes little more than a quarter of the bytes', () => {
-    expect(bytesPerPosition({ ...small, headSize: 64 })).toBe(2 * 2 * 2 * (64 + 4));
+  it('takes a quarter of the bytes', () => {
+    expect(bytesPerPosition({ ...small, headSize: 64 })).toBe(2 * 2 * 2 * 64);
     expect(bytesPerPosition({ ...small, headSize: 64, kvFormat: 'float32' })).toBe(2 * 2 * 2 * 64 * 4);
+  });
+});
+
+describe.each([
+  ['float32', [3, 2, 0, 2]],
+  ['int8', [3, 2, 2, 0]],
+] as const)('the past of rows that have none, in %s', (kvFormat, keyDims) => {
+  it('has the dimensions of a cache of no positions', () => {
+    const past = noPast({ ...shape, kvFormat }, 3);
+    expect(past).toHaveLength(2);
+    for (const { keys, values } of past) {
+      expect(keys.dims).toEqual(keyDims);
+      expect(values.dims).toEqual([3, 2, 0, 2]);
+      for (const { data } of [keys, values]) {
+        expect(data).toHaveLength(0);
+        expect(data).toBeInstanceOf(kvFormat === 'int8' ? Uint8Array : Float32Array);
+      }
+    }
+  });
+});
+
+describe.each(['float32', 'int8'] as const)('what is read of a row in %s', (kvFormat) => {
+  it('is the same when it is restored at another place and capacity', () => {
+    const format = { ...shape, kvFormat };
+    const filledRow = (length: number) => {
+      const cache = new KvCache({ shape: format, slots: 2, contextLength: 100, maxBytes: 2 ** 20 });
+      cache.fit({ rows: 2, longest: length, limit: 100 });
+      return cache;
+    };
+    const array = (seed: number) => {
+      const numbers = Array.from({ length: 20 * 2 * 2 }, (_, at) => (at * seed + 7) % 251);
+      return kvFormat === 'int8' ? Uint8Array.from(numbers) : Float32Array.from(numbers);
+    };
+    const output = { keys: [array(3), array(5)], values: [array(11), array(13)] };
+    const from = filledRow(20);
+    from.append(output, 20, [{ row: 1, outputRow: 0, tokens: 20 }]);
+    const to = filledRow(60);
+    to.restore(0, 8, from.read(1, 0, 8));
+    to.restore(0, 12, from.read(1, 8, 12));
+    expect(to.length(0)).toBe(20);
+    expect(to.read(0, 0, 20)).toEqual(from.read(1, 0, 20));
   });
 });

@@ -186,24 +186,47 @@ describe('the cuts of a prompt', () => {
     ]);
   });
 
-  it('leave chunks of several prompts that share a step', () => {
+  it('leave chunks of several prompts of which the first share a step, and later ones do not', () => {
     const scheduler = build({ cuts: new PromptCuts(40, 1), maxBatchTokens: 120 });
     for (const [id, length] of Object.entries({ a: 50, b: 45, c: 52 })) {
       scheduler.enqueue(generation(id, length));
     }
-    expect(steps(scheduler, 3)).toEqual(['prefill a:40 b:40 c:40', 'prefill a:10 b:5 c:12', 'decode a b c']);
+    expect(steps(scheduler, 6)).toEqual([
+      'prefill a:40 b:40 c:40',
+      'prefill a:10',
+      'decode a',
+      'prefill b:5',
+      'decode a b',
+      'prefill c:12',
+    ]);
   });
 
-  it('let a prompt that is known share the step of a short one', () => {
+  it('keep a prompt whose beginning is cached out of the step of a short one', () => {
     const restorable = ({ id }: GenerateRequest) => (id === 'known' ? 80 : 0);
     const scheduler = build({ cuts: new PromptCuts(40, 1), restorable });
     scheduler.enqueue(generation('short', 9));
     scheduler.enqueue(generation('known', 90));
-    const step = advance(scheduler);
-    expect(show(step)).toBe('prefill short:9 known:10');
-    expect(step?.admitted.map(({ cached, generation: { request } }) => [request.id, cached])).toEqual([
-      ['short', 9],
-      ['known', 90],
+    const admitted = () =>
+      advance(scheduler)?.admitted.map(
+        ({ cached, generation: { request } }) => `${request.id} at ${cached}`,
+      );
+    expect(admitted()).toEqual(['short at 9']);
+    expect(scheduler.waiting).toBe(1);
+    expect(show(advance(scheduler))).toBe('decode short');
+    expect(admitted()).toEqual(['known at 90']);
+  });
+
+  it('keep short prompts out of the step of one whose beginning is cached', () => {
+    const restorable = ({ id }: GenerateRequest) => (id === 'known' ? 80 : 0);
+    const scheduler = build({ cuts: new PromptCuts(40, 1), restorable });
+    scheduler.enqueue(generation('known', 90));
+    scheduler.enqueue(generation('a', 9));
+    scheduler.enqueue(generation('b', 10));
+    expect(steps(scheduler, 4)).toEqual([
+      'prefill known:10',
+      'decode known',
+      'prefill a:9 b:10',
+      'decode known a b',
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SoakReport } from '../../bench/soak/run-soak.js';
 import type { EngineSettings } from '../../src/engine/engine.js';
-import { bytesPerPosition } from '../../src/engine/kv-layer.js';
+import { bytesPerPosition } from '../../src/engine/kv-cache.js';
 import { forkTypeScript } from '../support/typescript-child.js';
 import { type CompiledFixture, compileFixture } from './support/compiled-fixture.js';
 

@@ -6,6 +6,7 @@ import { type CatalogueModel, catalogueModelSchema } from '../../src/models/cata
 import { CheckpointError } from '../../src/models/compile/checkpoint.js';
 import { makeModel } from '../../src/models/compile/make-model.js';
 import { prepareModel } from '../../src/models/prepare-model.js';
+import { measureStates } from '../../src/worker/measure-states.js';
 import { fc } from '../support/property.js';
 import { writePublishedEncoder } from '../support/published-encoder.js';
 import { temporaryFolder } from './temporary-folder.js';
@@ -112,6 +113,7 @@ describe.each(broken)('%s', (_, model, break_, message) => {
     const prepared = prepareModel({
       entry: entryOf(path),
       ...{ catalogueFile, cacheDir, hubUrl: 'http://localhost:1', python: 'python3', signal },
+      measureStates,
     });
     await expect(prepared).rejects.toThrow(CheckpointError);
     await expect(prepared).rejects.toThrow(message);
@@ -136,7 +138,7 @@ describe('files with some bytes changed, or cut short', () => {
         for (const [place, value] of flips) bytes[Math.floor(place * (headerBytes - 1))] = value;
         await writeFile(file, bytes.subarray(0, Math.ceil((kept ?? 1) * bytes.length)));
         const folder = await temporaryFolder();
-        const outcome = await makeModel({ source, weights: 'float32', folder }).catch(
+        const outcome = await makeModel({ source, weights: 'float32', folder, measureStates }).catch(
           (error: unknown) => error,
         );
         if (outcome instanceof Error) {

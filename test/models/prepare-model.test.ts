@@ -13,6 +13,7 @@ import {
   type PrepareProgress,
   prepareModel,
 } from '../../src/models/prepare-model.js';
+import { measureStates } from '../../src/worker/measure-states.js';
 import { temporaryFolder } from './temporary-folder.js';
 
 const fixture = fileURLToPath(new URL('../fixtures/encoder/bert-bi-encoder', import.meta.url));
@@ -39,6 +40,7 @@ function optionsFor(overrides: Partial<PrepareOptions> = {}, ...sources: Source[
     cacheDir,
     hubUrl: 'http://127.0.0.1:9',
     python: 'python3',
+    measureStates,
     signal: new AbortController().signal,
     ...overrides,
   };

@@ -10,6 +10,7 @@ import { compiledFiles, type DecoderManifest, weightFormats } from '../../src/mo
 import { obtainModel } from '../../src/models/prepare-model.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { packagePath } from '../../src/platform/package-root.js';
+import { measureStates } from '../../src/worker/measure-states.js';
 import { Tokenizer } from '../../src/worker/tokenizer.js';
 import { defaultCatalogueFile, prepareDefaultModels } from '../support/default-models.js';
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.js';
@@ -26,12 +27,12 @@ describe.skipIf(!available)('the formats of the default chat model', { timeout: 
     const config = loadConfig();
     const entry = (await loadCatalogue(defaultCatalogueFile)).models.find(({ task }) => task === 'chat')!;
     const { signal } = new AbortController();
-    const place = { ...config, entry, catalogueFile: defaultCatalogueFile, signal };
+    const place = { ...config, entry, catalogueFile: defaultCatalogueFile, measureStates, signal };
     const { path, sha256 } = await obtainModel(place);
     for (const weights of weightFormats) {
       const compiled = join(folder.path, weights);
       await mkdir(compiled);
-      const manifest = await makeModel({ source: path, sha256, weights, folder: compiled });
+      const manifest = await makeModel({ source: path, sha256, weights, folder: compiled, measureStates });
       const session = await OnnxSession.open(join(compiled, compiledFiles.graph), { threads: 2 });
       runners.push(new OnnxDecoderRunner(session, manifest as DecoderManifest));
     }

@@ -3,6 +3,7 @@ import { loadCatalogue } from '../../src/models/catalogue-file.js';
 import { type PreparedModel, prepareModel } from '../../src/models/prepare-model.js';
 import { SourceError } from '../../src/models/sources/obtain.js';
 import { loadConfig } from '../../src/platform/config.js';
+import { measureStates } from '../../src/worker/measure-states.js';
 
 export const defaultCatalogueFile = fileURLToPath(new URL('../../headrace.models.json', import.meta.url));
 
@@ -19,7 +20,7 @@ export async function prepareDefaultModels(): Promise<DefaultModels> {
   try {
     for (const entry of (await loadCatalogue(catalogueFile)).models) {
       const signal = new AbortController().signal;
-      models.set(entry.id, await prepareModel({ ...config, entry, catalogueFile, signal }));
+      models.set(entry.id, await prepareModel({ ...config, entry, catalogueFile, measureStates, signal }));
     }
     return { available: true, models };
   } catch (error) {

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { BatchBuilder } from '../../src/engine/batch.js';
 import { EncoderEngine } from '../../src/engine/encoder-engine.js';
 import { JudgeRunner } from '../../src/engine/judge-runner.js';
-import { KvCache } from '../../src/engine/kv-cache.js';
+import { noPast } from '../../src/engine/kv-cache.js';
 import { OnnxDecoderRunner } from '../../src/engine/onnx-decoder-runner.js';
 import { openCheckpoint } from '../../src/models/compile/open-checkpoint.js';
 import { type DecoderManifest, judgeManifest } from '../../src/models/manifest.js';
@@ -99,12 +99,10 @@ test.each([
     const rows = events.flatMap((event) => (event.type === 'encoded' ? [...event.rows] : []));
     expect(rows).toHaveLength(documents.length);
 
-    const empty = new KvCache({ shape: manifest, slots: 1, contextLength: 1, maxBytes: 2 ** 20 });
-    empty.fit({ rows: 1, longest: 1, limit: 1 });
     for (const [index, document] of documents.entries()) {
       const tokens = await reference(native, document);
-      const batch = new BatchBuilder(manifest.heads / manifest.kvHeads).build([{ cached: 0, tokens }], 1);
-      const { logits } = await runner.run({ ...batch, past: empty.view(0, 1) });
+      const batch = new BatchBuilder().build([{ cached: 0, tokens }]);
+      const { logits } = await runner.run({ ...batch, past: noPast(manifest, 1) });
       const [yesLogit, noLogit] = [logits[yes]!, logits[no]!];
       const logSoftmax = yesLogit - Math.log(Math.exp(yesLogit) + Math.exp(noLogit));
       expect(sigmoid(rows[index]!), document).toBeCloseTo(Math.exp(logSoftmax), 5);

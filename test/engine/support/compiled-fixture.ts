@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { compileModel } from '../../../src/models/compile/compile-model.js';
 import { openCheckpoint } from '../../../src/models/compile/open-checkpoint.js';
 import type { Manifest, WeightFormat } from '../../../src/models/manifest.js';
+import { measureStates } from '../../../src/worker/measure-states.js';
 
 /** A fixture model compiled into a folder of its own. */
 export interface CompiledFixture {
@@ -21,7 +22,7 @@ export async function compileFixture(name: string, weights: WeightFormat): Promi
   const remove = () => rm(folder, { recursive: true, force: true });
   const checkpoint = await openCheckpoint(join(fixtures, name));
   try {
-    const manifest = await compileModel({ checkpoint, weights, folder });
+    const manifest = await compileModel({ checkpoint, weights, folder, measureStates });
     return { folder, manifest, remove };
   } catch (error) {
     await remove();

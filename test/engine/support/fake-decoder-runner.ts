@@ -42,40 +42,28 @@ export function fakeGreedy(prompt: ArrayLike<number>, count: number): number[] {
 
 /**
  * A decoder whose keys and values say which token stands at which position, and whose logits are a function of the
- * history that a row sees through its mask and the cache. It throws when that history has gaps, repetitions, or
- * differs between layers, heads or members of a group: a wrong mask, position or row shows at once.
+ * history that a row sees by its lengths and the cache. It throws when that history has gaps, or differs between
+ * layers or heads, when positions, lengths and the cache do not agree, and when rows are run together that a graph
+ * takes only apart: a wrong length, position or row shows at once.
  */
 export class FakeDecoderRunner implements DecoderRunner {
   readonly shape = fakeShape;
-  readonly runs: Array<Pick<DecoderBatch, 'rows' | 'width' | 'capacity'>> = [];
+  readonly runs: Array<Pick<DecoderBatch, 'rows' | 'width'>> = [];
   /** Called before each run; may throw, or change what the run gives. */
   onRun: (batch: DecoderBatch) => void | Promise<void> = () => {};
   onOutput: (output: DecoderOutput) => void = () => {};
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    this.runs.push({ rows: batch.rows, width: batch.width, capacity: batch.capacity });
+    this.runs.push({ rows: batch.rows, width: batch.width });
     await this.onRun(batch);
-    const { layers, kvHeads, headSize, vocabularySize } = this.shape;
+    this.#check(batch);
+    const { layers, vocabularySize } = this.shape;
     const logits = new Float32Array(batch.rows * vocabularySize);
     for (let row = 0; row < batch.rows; row++) {
       logits.set(fakeLogits(this.#history(batch, row)), row * vocabularySize);
     }
-    const fresh = (layer: number, sign: number) => {
-      const array = new Float32Array(batch.rows * kvHeads * batch.width * headSize);
-      for (let row = 0; row < batch.rows; row++) {
-        for (let head = 0; head < kvHeads; head++) {
-          for (let column = 0; column < batch.width; column++) {
-            const at = ((row * kvHeads + head) * batch.width + column) * headSize;
-            array[at] = sign * Number(batch.inputIds[row * batch.width + column]);
-            array[at + 1] = Number(batch.positionIds[row * batch.width + column]);
-            array[at + 2] = layer * kvHeads + head;
-          }
-        }
-      }
-      return array;
-    };
-    const keys = Array.from({ length: layers }, (_, layer) => fresh(layer, 1));
-    const values = Array.from({ length: layers }, (_, layer) => fresh(layer, -1));
+    const keys = Array.from({ length: layers }, (_, layer) => this.#fresh(batch, layer, 1));
+    const values = Array.from({ length: layers }, (_, layer) => this.#fresh(batch, layer, -1));
     const output = { logits, keys, values };
     this.onOutput(output);
     return output;
@@ -83,53 +71,79 @@ export class FakeDecoderRunner implements DecoderRunner {
 
   async close(): Promise<void> {}
 
+  /** What a layer makes of the new tokens, [B, S, kvHeads, headSize]. */
+  #fresh({ rows, width, inputIds, positionIds }: DecoderBatch, layer: number, sign: number): Float32Array {
+    const { kvHeads, headSize } = this.shape;
+    const array = new Float32Array(rows * width * kvHeads * headSize);
+    for (let token = 0; token < rows * width; token++) {
+      for (let head = 0; head < kvHeads; head++) {
+        const at = (token * kvHeads + head) * headSize;
+        array[at] = sign * Number(inputIds[token]);
+        array[at + 1] = Number(positionIds[token]);
+        array[at + 2] = layer * kvHeads + head;
+      }
+    }
+    return array;
+  }
+
+  /** Whether the sizes are those of one batch, and the rows may be run together. */
+  #check({ rows, width, inputIds, positionIds, lengths, longest, last, past }: DecoderBatch): void {
+    const { layers, kvHeads, headSize } = this.shape;
+    const sizes = [inputIds.length, positionIds.length, lengths.length, last.length, longest.length];
+    const expected = [rows * width, rows * width, rows, rows, 1];
+    if (sizes.join() !== expected.join()) throw new Error(`arrays of ${sizes}, not ${expected}`);
+    if (longest[0] !== Math.max(...lengths) + 1) {
+      throw new Error(`the longest of ${lengths} is not ${longest[0]} positions`);
+    }
+    if (rows > 1 && width > 1 && lengths.some((length) => length !== width - 1)) {
+      throw new Error(`${rows} rows of ${width} new tokens, of which some have a past: lengths ${lengths}`);
+    }
+    if (past.length !== layers) throw new Error(`a past of ${past.length} layers`);
+    const capacity = past[0]!.keys.dims[2]!;
+    for (const { data, dims } of past.flatMap(({ keys, values }) => [keys, values])) {
+      const shape = [rows, kvHeads, capacity, headSize];
+      if (dims.join() !== shape.join()) throw new Error(`a past of ${dims}, not ${shape}`);
+      if (data.length !== rows * kvHeads * capacity * headSize) throw new Error(`${data.length} numbers of ${dims}`);
+    }
+  }
+
   #history(batch: DecoderBatch, row: number): number[] {
-    const { layers, heads, kvHeads } = this.shape;
+    const { layers, kvHeads } = this.shape;
     const views: string[] = [];
     for (let layer = 0; layer < layers; layer++) {
-      for (let head = 0; head < heads; head++) {
-        const kvHead = Math.floor(head / (heads / kvHeads));
-        views.push(this.#seen(batch, row, layer, kvHead, head % (heads / kvHeads)).join());
-      }
+      for (let head = 0; head < kvHeads; head++) views.push(this.#seen(batch, row, layer, head).join());
     }
     if (new Set(views).size !== 1) throw new Error(`row ${row}: heads or layers see different histories`);
     return views[0]!.split(',').map(Number);
   }
 
-  /** The tokens that the last query of a row sees, in the order of their positions. */
-  #seen(batch: DecoderBatch, row: number, layer: number, kvHead: number, member: number): number[] {
-    const { kvHeads, headSize, heads } = this.shape;
-    const { width, capacity, mask } = batch;
-    const query = Number(batch.last[row]);
-    const columns = capacity + width;
-    const line = ((row * (heads / kvHeads) + member) * width + query) * columns;
-    const seen = new Map<number, number>();
-    const see = (token: number, position: number) => {
-      if (seen.has(position)) throw new Error(`row ${row}: position ${position} is seen twice`);
-      seen.set(position, token);
-    };
-    for (let column = 0; column < capacity; column++) {
-      if (mask[line + width + column] !== 0) continue;
-      const at = ((row * kvHeads + kvHead) * capacity + column) * headSize;
-      const [key, value] = batch.past[layer]!.map(({ data }) => data.subarray(at, at + headSize)) as [
-        Float32Array,
-        Float32Array,
-      ];
+  /** The tokens that the wanted one of a row's new tokens sees, itself included, in the order of their positions. */
+  #seen(batch: DecoderBatch, row: number, layer: number, head: number): number[] {
+    const { kvHeads, headSize } = this.shape;
+    const { width, inputIds, positionIds, lengths, last } = batch;
+    const { keys, values } = batch.past[layer]!;
+    const capacity = keys.dims[2]!;
+    const cached = lengths[row]! + 1 - width;
+    if (cached < 0 || cached > capacity) throw new Error(`row ${row}: ${cached} of ${capacity} cached positions`);
+    const seen: number[] = [];
+    for (let column = 0; column < cached; column++) {
+      const at = ((row * kvHeads + head) * capacity + column) * headSize;
+      const key = keys.data.subarray(at, at + headSize);
+      const value = values.data.subarray(at, at + headSize);
       if (key[0] !== -value[0]! || key[1] !== value[1] || key[2] !== value[2]) {
         throw new Error(`row ${row}: key and value at ${column} are of different tokens`);
       }
-      if (key[2] !== layer * kvHeads + kvHead) throw new Error(`row ${row}: key of another layer or head`);
+      if (key[2] !== layer * kvHeads + head) throw new Error(`row ${row}: key of another layer or head`);
       if (key[1] !== column) throw new Error(`row ${row}: cache column ${column} holds position ${key[1]}`);
-      see(key[0]!, key[1]!);
+      seen.push(key[0]!);
     }
-    for (let column = 0; column < width; column++) {
-      if (mask[line + column] !== 0) continue;
-      see(Number(batch.inputIds[row * width + column]), Number(batch.positionIds[row * width + column]));
+    for (let column = 0; column <= Number(last[row]); column++) {
+      const position = Number(positionIds[row * width + column]);
+      if (position !== cached + column) {
+        throw new Error(`row ${row}: new token ${column} after ${cached} is at position ${position}`);
+      }
+      seen.push(Number(inputIds[row * width + column]));
     }
-    return Array.from({ length: seen.size }, (_, position) => {
-      const token = seen.get(position);
-      if (token === undefined) throw new Error(`row ${row}: position ${position} of ${seen.size} is missing`);
-      return token;
-    });
+    return seen;
   }
 }

@@ -4,13 +4,14 @@ import { expect, test } from 'vitest';
 import { CheckpointError } from '../../../src/models/compile/checkpoint.js';
 import { compileModel } from '../../../src/models/compile/compile-model.js';
 import { manifestSchema } from '../../../src/models/manifest.js';
+import { measureStates } from '../../../src/worker/measure-states.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { openFixture, overridden } from './compiled-fixture.js';
 
 test('a compiled folder holds graph, weights, tokenizer and manifest', async () => {
   const folder = await temporaryFolder();
   const checkpoint = await openFixture('decoder/llama-tied');
-  const manifest = await compileModel({ checkpoint, weights: 'int8', folder });
+  const manifest = await compileModel({ checkpoint, weights: 'int8', folder, measureStates });
   expect((await readdir(folder)).sort()).toEqual([
     'manifest.json',
     'model.onnx',
@@ -24,7 +25,7 @@ test('a compiled folder holds graph, weights, tokenizer and manifest', async () 
 
 test("a decoder's manifest is what its files say", async () => {
   const checkpoint = await openFixture('decoder/llama-tied');
-  const manifest = await compileModel({ checkpoint, weights: 'float32', folder: await temporaryFolder() });
+  const manifest = await compileModel({ checkpoint, weights: 'float32', folder: await temporaryFolder(), measureStates });
   expect(manifest).toMatchObject({
     kind: 'decoder',
     architecture: 'llama',
@@ -50,13 +51,13 @@ test.each([
   ],
 ])("an encoder's manifest is what its files say: %s", async (name, expected) => {
   const checkpoint = await openFixture(`encoder/${name}`);
-  const manifest = await compileModel({ checkpoint, weights: 'int8', folder: await temporaryFolder() });
+  const manifest = await compileModel({ checkpoint, weights: 'int8', folder: await temporaryFolder(), measureStates });
   expect(manifest).toMatchObject({ kind: 'encoder', tokenTypes: false, contextLength: 128, ...expected });
 });
 
 test('a tied embedding is stored once in float32', async () => {
   const folder = await temporaryFolder();
-  await compileModel({ checkpoint: await openFixture('decoder/llama-tied'), weights: 'float32', folder });
+  await compileModel({ checkpoint: await openFixture('decoder/llama-tied'), weights: 'float32', folder, measureStates });
   const source = (await stat(new URL('../../fixtures/decoder/llama-tied/model.safetensors', import.meta.url)))
     .size;
   const rotary = 2 * 512 * 8 * 4;
@@ -70,6 +71,7 @@ test('progress rises to 1', async () => {
     checkpoint: await openFixture('encoder/bert-bi-encoder'),
     weights: 'int8',
     folder: await temporaryFolder(),
+    measureStates,
     onProgress: (share) => shares.push(share),
   });
   expect(shares).toEqual([...shares].sort((a, b) => a - b));
@@ -83,6 +85,7 @@ test('an aborted compilation ends with the reason', async () => {
     checkpoint: await openFixture('decoder/llama-tied'),
     weights: 'int8',
     folder: await temporaryFolder(),
+    measureStates,
     onProgress: () => abort.abort(new Error('not wanted any more')),
     signal: abort.signal,
   });
@@ -99,7 +102,7 @@ test.each([
 ])('%s with %o is refused by the tensor: %s', async (fixture, changes, tensor) => {
   for (const weights of ['float32', 'int8'] as const) {
     const checkpoint = overridden(await openFixture(fixture), changes);
-    const compiling = compileModel({ checkpoint, weights, folder: await temporaryFolder() });
+    const compiling = compileModel({ checkpoint, weights, folder: await temporaryFolder(), measureStates });
     await expect(compiling).rejects.toThrow(CheckpointError);
     await expect(compiling).rejects.toThrow(tensor);
   }

@@ -10,6 +10,7 @@ import type { Checkpoint } from '../../../src/models/compile/checkpoint.js';
 import { compileModel } from '../../../src/models/compile/compile-model.js';
 import { openCheckpoint } from '../../../src/models/compile/open-checkpoint.js';
 import { compiledFiles, type WeightFormat } from '../../../src/models/manifest.js';
+import { measureStates } from '../../../src/worker/measure-states.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/', import.meta.url));
@@ -37,7 +38,7 @@ export function overridden(checkpoint: Checkpoint, changes: object): Checkpoint 
 /** Compiles a checkpoint and loads it; both are gone when the test ends. */
 export async function compiled(checkpoint: Checkpoint, weights: WeightFormat) {
   const folder = await temporaryFolder();
-  const manifest = await compileModel({ checkpoint, weights, folder });
+  const manifest = await compileModel({ checkpoint, weights, folder, measureStates });
   const session = await OnnxSession.open(join(folder, compiledFiles.graph), { threads: 1 });
   onTestFinished(() => session.close());
   return { manifest, session };
@@ -54,7 +55,7 @@ export async function extend(
 ): Promise<{ logits: Float32Array; cache: KvCache }> {
   const cached = cache.length(0);
   cache.fit({ rows: 1, longest: cached + tokens.length, limit: 64 });
-  const batch = new BatchBuilder(shape.heads / shape.kvHeads).build([{ cached, tokens }], cache.capacity);
+  const batch = new BatchBuilder().build([{ cached, tokens }]);
   const output = await new OnnxDecoderRunner(session, shape).run({ ...batch, past: cache.view(0, 1) });
   cache.append(output, tokens.length, [{ row: 0, outputRow: 0, tokens: tokens.length }]);
   return { logits: output.logits, cache };

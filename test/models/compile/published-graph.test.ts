@@ -10,6 +10,7 @@ import { makeModel } from '../../../src/models/compile/make-model.js';
 import { compiledFiles, type EncoderManifest, manifestSchema } from '../../../src/models/manifest.js';
 import { encodeModel, type OnnxModel, type OnnxValue } from '../../../src/models/onnx-writer.js';
 import { checkpointFiles, hashCheckpoint } from '../../../src/models/sources/checkpoint-files.js';
+import { measureStates } from '../../../src/worker/measure-states.js';
 import { writePublishedEncoder } from '../../support/published-encoder.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
@@ -18,7 +19,7 @@ const fixtures = fileURLToPath(new URL('../../fixtures/encoder/', import.meta.ur
 /** Serves what is made of a folder: rows for sequences. */
 async function served(source: string) {
   const folder = await temporaryFolder();
-  const manifest = (await makeModel({ source, weights: 'int8', folder })) as EncoderManifest;
+  const manifest = (await makeModel({ source, weights: 'int8', folder, measureStates })) as EncoderManifest;
   const session = await OnnxSession.open(join(folder, compiledFiles.graph), { threads: 1 });
   onTestFinished(() => session.close());
   const engine = new EncoderEngine(new OnnxEncoderRunner(session, manifest), {
@@ -119,7 +120,7 @@ test('a folder that has weights is compiled, and its graph is no part of it', as
   await mkdir(join(source, 'onnx'));
   await writeFile(join(source, 'onnx/model.onnx'), 'not looked at');
   expect(await hashCheckpoint(source)).toBe(before);
-  const manifest = await makeModel({ source, weights: 'int8', folder: await temporaryFolder() });
+  const manifest = await makeModel({ source, weights: 'int8', folder: await temporaryFolder(), measureStates });
   expect(manifest.weights).toBe('int8');
 });
 
@@ -183,7 +184,7 @@ test.each<[string, Partial<OnnxModel>, RegExp]>([
   ],
 ])('a graph that %s is refused by the name of its file', async (_, graph, message) => {
   const source = await folderWith(graph);
-  const made = makeModel({ source, weights: 'int8', folder: await temporaryFolder() });
+  const made = makeModel({ source, weights: 'int8', folder: await temporaryFolder(), measureStates });
   await expect(made).rejects.toThrow(CheckpointError);
   await expect(made).rejects.toThrow(message);
   await expect(made).rejects.toThrow(join(source, 'model.onnx'));
@@ -192,7 +193,7 @@ test.each<[string, Partial<OnnxModel>, RegExp]>([
 test('a classifier of several labels has no score to rank by', async () => {
   const outputs = [value('logits', 'float32', 'B', 3)];
   const source = await folderWith({ inputs: [ids], outputs }, 'bert-cross-encoder');
-  await expect(makeModel({ source, weights: 'int8', folder: await temporaryFolder() })).rejects.toThrow(
+  await expect(makeModel({ source, weights: 'int8', folder: await temporaryFolder(), measureStates })).rejects.toThrow(
     /logits has 3 columns; a relevance score is one/,
   );
 });
@@ -204,7 +205,7 @@ test.each([
   const source = await folderWith({});
   await writeFile(join(source, 'model.onnx'), contents);
   const folder = await temporaryFolder();
-  await expect(makeModel({ source, weights: 'int8', folder })).rejects.toThrow(
+  await expect(makeModel({ source, weights: 'int8', folder, measureStates })).rejects.toThrow(
     /model\.onnx: not an ONNX file/,
   );
   expect(await readdir(folder)).toEqual([]);

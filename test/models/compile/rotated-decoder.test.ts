@@ -12,15 +12,14 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
     const checkpoint = await openFixture(`decoder/${name}`);
     const config = checkpoint.config as DecoderConfig;
     const run = async (source: Parameters<typeof rotateStream>[0]) => {
-      const session = await openGraph((graph) =>
-        buildDecoderGraph(graph, {
+      const session = await openGraph(async (graph) => {
+        await buildDecoderGraph(graph, {
           ...source,
           projection: float32Projection,
-          kvFormat: 'float32',
           onProgress: () => {},
           signal: new AbortController().signal,
-        }),
-      );
+        });
+      });
       return extend({ session, shape: { ...config, kvFormat: 'float32' } }, [1, 85, 91, 293, 20, 33]);
     };
     const plain = await run({ config, tensors: checkpoint });
@@ -29,8 +28,9 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
       expect(rotated.logits[index]).toBeCloseTo(logit, 3);
     }
     for (const [layer, planes] of plain.cache.view(0, 1).entries()) {
-      for (const [index, { data }] of planes.entries()) {
-        const others = rotated.cache.view(0, 1)[layer]![index]!.data;
+      for (const part of ['keys', 'values'] as const) {
+        const { data } = planes[part];
+        const others = rotated.cache.view(0, 1)[layer]![part].data;
         for (const [at, value] of data.entries()) expect(others[at]).toBeCloseTo(value, 3);
       }
     }
