@@ -207,9 +207,7 @@ describe('the cuts of a prompt', () => {
     scheduler.enqueue(generation('short', 9));
     scheduler.enqueue(generation('known', 90));
     const admitted = () =>
-      advance(scheduler)?.admitted.map(
-        ({ cached, generation: { request } }) => `${request.id} at ${cached}`,
-      );
+      advance(scheduler)?.admitted.map(({ cached, generation: { request } }) => `${request.id} at ${cached}`);
     expect(admitted()).toEqual(['short at 9']);
     expect(scheduler.waiting).toBe(1);
     expect(show(advance(scheduler))).toBe('decode short');

@@ -103,7 +103,8 @@ export class FakeDecoderRunner implements DecoderRunner {
     for (const { data, dims } of past.flatMap(({ keys, values }) => [keys, values])) {
       const shape = [rows, kvHeads, capacity, headSize];
       if (dims.join() !== shape.join()) throw new Error(`a past of ${dims}, not ${shape}`);
-      if (data.length !== rows * kvHeads * capacity * headSize) throw new Error(`${data.length} numbers of ${dims}`);
+      if (data.length !== rows * kvHeads * capacity * headSize)
+        throw new Error(`${data.length} numbers of ${dims}`);
     }
   }
 
@@ -124,7 +125,8 @@ export class FakeDecoderRunner implements DecoderRunner {
     const { keys, values } = batch.past[layer]!;
     const capacity = keys.dims[2]!;
     const cached = lengths[row]! + 1 - width;
-    if (cached < 0 || cached > capacity) throw new Error(`row ${row}: ${cached} of ${capacity} cached positions`);
+    if (cached < 0 || cached > capacity)
+      throw new Error(`row ${row}: ${cached} of ${capacity} cached positions`);
     const seen: number[] = [];
     for (let column = 0; column < cached; column++) {
       const at = ((row * kvHeads + head) * capacity + column) * headSize;

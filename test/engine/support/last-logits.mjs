@@ -1,4 +1,5 @@
-// node last-logits.mjs DIST FOLDER TOKENS: reads a prompt in two pieces, the second from the cache, and prints the logits.
+// node last-logits.mjs DIST FOLDER TOKENS: reads a prompt in two pieces, the second from the cache, then the last few
+// tokens one by one, as they are when they are drawn; prints the logits behind each of the three.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -11,18 +12,19 @@ const { KvCache } = await import(`${dist}/engine/kv-cache.js`);
 const shape = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8'));
 const session = await OnnxSession.open(join(folder, 'model.onnx'), { threads: 1 });
 const runner = new OnnxDecoderRunner(session, shape);
-const batches = new BatchBuilder(shape.heads / shape.kvHeads);
+const batches = new BatchBuilder();
 const cache = new KvCache({ shape, slots: 1, contextLength: 64, maxBytes: 2 ** 24 });
 const prompt = tokens.split(',').map(Number);
-const half = prompt.length >> 1;
-let logits;
-for (const part of [prompt.slice(0, half), prompt.slice(half)]) {
+const third = Math.floor(prompt.length / 3);
+const drawn = prompt.slice(2 * third).map((token) => [token]);
+const logits = [];
+for (const part of [prompt.slice(0, third), prompt.slice(third, 2 * third), ...drawn]) {
   const cached = cache.length(0);
   cache.fit({ rows: 1, longest: cached + part.length, limit: 64 });
-  const batch = batches.build([{ cached, tokens: part }], cache.capacity);
+  const batch = batches.build([{ cached, tokens: part }]);
   const output = await runner.run({ ...batch, past: cache.view(0, 1) });
   cache.append(output, part.length, [{ row: 0, outputRow: 0, tokens: part.length }]);
-  logits = output.logits;
+  logits.push([...output.logits]);
 }
-console.log(JSON.stringify([...logits]));
+console.log(JSON.stringify([logits[0], logits[1], logits.at(-1)]));
 await session.close();

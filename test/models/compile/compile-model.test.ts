@@ -25,7 +25,12 @@ test('a compiled folder holds graph, weights, tokenizer and manifest', async () 
 
 test("a decoder's manifest is what its files say", async () => {
   const checkpoint = await openFixture('decoder/llama-tied');
-  const manifest = await compileModel({ checkpoint, weights: 'float32', folder: await temporaryFolder(), measureStates });
+  const manifest = await compileModel({
+    checkpoint,
+    weights: 'float32',
+    folder: await temporaryFolder(),
+    measureStates,
+  });
   expect(manifest).toMatchObject({
     kind: 'decoder',
     architecture: 'llama',
@@ -51,13 +56,23 @@ test.each([
   ],
 ])("an encoder's manifest is what its files say: %s", async (name, expected) => {
   const checkpoint = await openFixture(`encoder/${name}`);
-  const manifest = await compileModel({ checkpoint, weights: 'int8', folder: await temporaryFolder(), measureStates });
+  const manifest = await compileModel({
+    checkpoint,
+    weights: 'int8',
+    folder: await temporaryFolder(),
+    measureStates,
+  });
   expect(manifest).toMatchObject({ kind: 'encoder', tokenTypes: false, contextLength: 128, ...expected });
 });
 
 test('a tied embedding is stored once in float32', async () => {
   const folder = await temporaryFolder();
-  await compileModel({ checkpoint: await openFixture('decoder/llama-tied'), weights: 'float32', folder, measureStates });
+  await compileModel({
+    checkpoint: await openFixture('decoder/llama-tied'),
+    weights: 'float32',
+    folder,
+    measureStates,
+  });
   const source = (await stat(new URL('../../fixtures/decoder/llama-tied/model.safetensors', import.meta.url)))
     .size;
   const rotary = 2 * 512 * 8 * 4;

@@ -10,7 +10,16 @@ async function decoder(fixture: string, weights: 'float32' | 'int8' = 'float32')
   return { session, shape: manifest as DecoderManifest };
 }
 
+type Decoder = Awaited<ReturnType<typeof decoder>>;
+
 const prompt = [1, 85, 91, 293, 20, 33, 400, 7, 9];
+
+/** Runs tokens one by one; the last one's logits. */
+async function decode(model: Decoder, tokens: readonly number[], cache: KvCache): Promise<Float32Array> {
+  let logits = new Float32Array();
+  for (const token of tokens) logits = (await extend(model, [token], cache)).logits as typeof logits;
+  return logits;
+}
 
 function largestDifference(a: Float32Array, b: Float32Array): number {
   return a.reduce((most, value, at) => Math.max(most, Math.abs(value - b[at]!)), 0);
@@ -79,27 +88,36 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
   },
 );
 
-// Measured: at most 0.03.
+// Measured: at most 0.033 when the rest is read at once, and 0.058 when it is decoded, with queries and weights in
+// bytes too, and more that is read from the cache.
 test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
-  '%s in int8 takes little harm from a cache in int8',
+  '%s in int8 takes little harm from a cache in int8, read on or decoded',
   async (name) => {
     const model = await decoder(`decoder/${name}`, 'int8');
     const whole = await extend(model, prompt);
-    const { cache } = await extend(model, prompt.slice(0, 4));
-    const pieces = await extend(model, prompt.slice(4), cache);
+    const beginning = async () => (await extend(model, prompt.slice(0, 4))).cache;
+    const readOn = await extend(model, prompt.slice(4), await beginning());
+    const decoded = await decode(model, prompt.slice(4), await beginning());
     const deviation = (values: Float32Array) =>
       Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / values.length);
-    const difference = pieces.logits.map((value, at) => value - whole.logits[at]!);
-    expect(deviation(difference) / deviation(whole.logits)).toBeLessThan(0.05);
+    const harm = (logits: Float32Array) =>
+      deviation(logits.map((value, at) => value - whole.logits[at]!)) / deviation(whole.logits);
+    expect(harm(readOn.logits)).toBeLessThan(0.05);
+    expect(harm(decoded)).toBeLessThan(0.08);
   },
 );
 
-test('what stands in unused places of a cache in int8 changes no bit', async () => {
-  const model = await decoder('decoder/llama-tied', 'int8');
-  const { cache } = await extend(model, prompt.slice(0, 4));
-  const { logits } = await extend(model, prompt.slice(4), cache);
-  const used = await extend(model, [...prompt.slice(0, 4), 11, 12, 13, 14, 15, 16, 17]);
-  used.cache.fit({ rows: 0, longest: 0, limit: 64 });
-  const again = await extend(model, prompt.slice(0, 4), used.cache);
-  expect((await extend(model, prompt.slice(4), again.cache)).logits).toEqual(logits);
-});
+test.each(['float32', 'int8'] as const)(
+  'what stands in unused places of a cache in %s changes no bit',
+  async (weights) => {
+    const model = await decoder('decoder/llama-tied', weights);
+    const clean = await extend(model, prompt.slice(0, 4));
+    const used = await extend(model, [...prompt.slice(0, 4), 11, 12, 13, 14, 15, 16, 17]);
+    used.cache.fit({ rows: 0, longest: 0, limit: 64 });
+    const again = await extend(model, prompt.slice(0, 4), used.cache);
+    const [rest, last] = [prompt.slice(4, 7), prompt.slice(7)];
+    const readOn = await extend(model, rest, clean.cache);
+    expect((await extend(model, rest, again.cache)).logits).toEqual(readOn.logits);
+    expect(await decode(model, last, again.cache)).toEqual(await decode(model, last, readOn.cache));
+  },
+);

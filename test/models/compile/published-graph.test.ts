@@ -120,7 +120,12 @@ test('a folder that has weights is compiled, and its graph is no part of it', as
   await mkdir(join(source, 'onnx'));
   await writeFile(join(source, 'onnx/model.onnx'), 'not looked at');
   expect(await hashCheckpoint(source)).toBe(before);
-  const manifest = await makeModel({ source, weights: 'int8', folder: await temporaryFolder(), measureStates });
+  const manifest = await makeModel({
+    source,
+    weights: 'int8',
+    folder: await temporaryFolder(),
+    measureStates,
+  });
   expect(manifest.weights).toBe('int8');
 });
 
@@ -193,9 +198,9 @@ test.each<[string, Partial<OnnxModel>, RegExp]>([
 test('a classifier of several labels has no score to rank by', async () => {
   const outputs = [value('logits', 'float32', 'B', 3)];
   const source = await folderWith({ inputs: [ids], outputs }, 'bert-cross-encoder');
-  await expect(makeModel({ source, weights: 'int8', folder: await temporaryFolder(), measureStates })).rejects.toThrow(
-    /logits has 3 columns; a relevance score is one/,
-  );
+  await expect(
+    makeModel({ source, weights: 'int8', folder: await temporaryFolder(), measureStates }),
+  ).rejects.toThrow(/logits has 3 columns; a relevance score is one/);
 });
 
 test.each([
