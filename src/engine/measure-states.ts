@@ -5,15 +5,19 @@ import { noPast } from './kv-cache.js';
 import { decoderFeeds } from './onnx-decoder-runner.js';
 import { OnnxSession } from './onnx-session.js';
 
-/** The largest magnitudes that the elements of a layer's queries, keys and values have, in the order of their heads. */
+/**
+ * The largest magnitudes that the elements of a layer's queries, keys and values have, and of what attention mixes of
+ * the values, in the order of their heads.
+ */
 export interface StateRange {
   readonly query: Float32Array;
   readonly key: Float32Array;
   readonly value: Float32Array;
+  readonly mixed: Float32Array;
 }
 
 export interface MeasureStatesOptions {
-  /** A decoder's graph whose outputs are `query.L`, `key.L` and `value.L`, float32 [B, S, its width]. */
+  /** A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, its width]. */
   readonly graph: string;
   readonly shape: DecoderShape;
   readonly sequences: readonly Int32Array[];
@@ -31,6 +35,7 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
     query: new Float32Array(shape.heads * shape.headSize),
     key: new Float32Array(shape.kvHeads * shape.headSize),
     value: new Float32Array(shape.kvHeads * shape.headSize),
+    mixed: new Float32Array(shape.heads * shape.headSize),
   }));
   const session = await OnnxSession.open(options.graph, { threads: options.threads });
   try {
@@ -42,7 +47,7 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
       const inputs = batches.build([{ cached: 0, tokens }]);
       const outputs = await session.run(decoderFeeds({ ...inputs, past: noPast(shape, 1) }));
       for (const [layer, range] of ranges.entries()) {
-        for (const part of ['query', 'key', 'value'] as const) {
+        for (const part of ['query', 'key', 'value', 'mixed'] as const) {
           widen(range[part], outputs[`${part}.${layer}`]!.data as Float32Array);
         }
       }

@@ -39,10 +39,15 @@ interface Shared {
 }
 
 /** Queries, keys and values of the new positions, each [B, S, its heads * headSize]; rotated where that is due. */
-export interface States {
+interface States {
   readonly query: Value;
   readonly key: Value;
   readonly value: Value;
+}
+
+/** What the scales of a layer are made of: its states, and what attention mixes of the values, of the queries' shape. */
+export interface MeasuredStates extends States {
+  readonly mixed: Value;
 }
 
 /**
@@ -64,7 +69,7 @@ export interface States {
 export class AttentionGraph {
   readonly #options: AttentionGraphOptions;
   readonly #shared: Shared;
-  readonly #states: States[] = [];
+  readonly #measured: MeasuredStates[] = [];
 
   private constructor(options: AttentionGraphOptions, shared: Shared) {
     this.#options = options;
@@ -103,8 +108,8 @@ export class AttentionGraph {
   }
 
   /** By layer, what is to be measured for the scales. */
-  get states(): readonly States[] {
-    return this.#states;
+  get measured(): readonly MeasuredStates[] {
+    return this.#measured;
   }
 
   /**
@@ -129,10 +134,10 @@ export class AttentionGraph {
       key: await this.#rotate(key!, kvHeads, `${prefix}.k_norm`, () => scales?.layer(layer).key),
       value: value!,
     };
-    this.#states[layer] = states;
     const mixed = scales
       ? this.#attendInBytes(layer, states, () => scales.layer(layer).score)
       : this.#attendInFloats(layer, states);
+    this.#measured[layer] = { ...states, mixed };
     return graph.node('Reshape', [mixed, graph.shape(-1, heads * headSize)]);
   }
 

@@ -7,7 +7,7 @@ import {
   manifestFormat,
   type WeightFormat,
 } from '../manifest.js';
-import type { States } from './attention-graph.js';
+import type { MeasuredStates } from './attention-graph.js';
 import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
 import { buildDecoderGraph } from './decoder-graph.js';
 import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
@@ -78,7 +78,7 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
 
 async function measure(
   graph: Graph,
-  states: readonly States[],
+  states: readonly MeasuredStates[],
   { checkpoint, weights, folder, signal, measureStates }: CompileOptions,
 ): Promise<StateRange[]> {
   const outputs = states.flatMap((layer, index) =>

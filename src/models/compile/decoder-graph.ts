@@ -1,4 +1,4 @@
-import { AttentionGraph, type States } from './attention-graph.js';
+import { AttentionGraph, type MeasuredStates } from './attention-graph.js';
 import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
@@ -11,8 +11,8 @@ export interface DecoderGraphOptions {
   readonly projection: Projection;
   /** Of a cache in bytes; the cache is in float32 when left out. */
   readonly scales?: StateScales | undefined;
-  /** Whether the norms of the stream leave rows that are even (`Rows.even`). */
-  readonly even?: boolean;
+  /** How far the numbers reach that the norms of the stream leave (`Rows.reach`). */
+  readonly normReach?: number;
   /** Called after each layer with the share of the work that is done, 0..1. */
   readonly onProgress: (share: number) => void;
   readonly signal: AbortSignal;
@@ -35,7 +35,7 @@ export interface DecoderGraphOptions {
 export async function buildDecoderGraph(
   graph: Graph,
   options: DecoderGraphOptions,
-): Promise<readonly States[]> {
+): Promise<readonly MeasuredStates[]> {
   const { config, onProgress, signal } = options;
   const steps = config.layers + 2;
 
@@ -52,7 +52,7 @@ export async function buildDecoderGraph(
   signal.throwIfAborted();
   await addHead(build, stream);
   onProgress(1);
-  return attention.states;
+  return attention.measured;
 }
 
 /**
@@ -118,7 +118,7 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
   }
   const attended = await project(
     build,
-    { value: context, count },
+    { value: context, count, ...(scales && { reach: () => scales.layer(layer).mixedReach }) },
     {
       name: `${prefix}.output`,
       inputs: config.heads * config.headSize,
@@ -135,7 +135,7 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
 
 /** RMS norm of the stream: the normalized rows, and the stream with its update summed in. */
 async function addNorm(
-  { graph, tensors, config, even = false }: Build,
+  { graph, tensors, config, normReach }: Build,
   tensor: string,
   { residual, update }: Stream,
   count: Value,
@@ -143,13 +143,14 @@ async function addNorm(
   const shape = [config.hiddenSize];
   const weight = await graph.weight(tensor, shape, await tensors.read(`${tensor}.weight`, shape));
   const epsilon = float(config.normEpsilon);
+  const reach = normReach === undefined ? {} : { reach: () => normReach };
   if (update === undefined) {
     const value = graph.node('SimplifiedLayerNormalization', [residual, weight], { axis: int(-1), epsilon });
-    return { normed: { value, count, even }, residual };
+    return { normed: { value, count, ...reach }, residual };
   }
   const operator = 'com.microsoft.SkipSimplifiedLayerNormalization';
   const [value, sum] = graph.nodes(operator, [update, residual, weight], [0, 3], { epsilon });
-  return { normed: { value: value!, count, even }, residual: sum! };
+  return { normed: { value: value!, count, ...reach }, residual: sum! };
 }
 
 /**

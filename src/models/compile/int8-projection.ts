@@ -9,12 +9,6 @@ import { Rotation } from './rotation.js';
 const zeroPoint = 128;
 
 /**
- * The magnitude that is rounded to 127 in even rows. Their numbers are nearly normal with variance 1: larger ones are
- * rare enough for their loss to be less than what coarser steps would cost all others.
- */
-const evenBound = 3.8;
-
-/**
  * Signed 8-bit weights, one scale per output, times 8-bit activations, one scale per row: a row is rounded by its own
  * largest magnitude, so its result is the same whatever else is in the batch. Biases stay in float32.
  */
@@ -37,11 +31,9 @@ export const int8Projection: Projection = {
         ...more,
       ]);
     const biases = bias ? [await gained(graph, `${name}.bias`, bias, layer)] : [];
-    if (spreadRows.even) {
-      const scale = graph.scalar(evenBound / 127);
-      const integers = graph.shared(`${rows.value} in 8 bits`, () =>
-        graph.node('QuantizeLinear', [rows.value, scale, graph.byteScalar(zeroPoint)]),
-      );
+    const { reach } = spreadRows;
+    if (reach) {
+      const { scale, integers } = roundRows(graph, rows.value, reach);
       return multiply(integers, scale, ...(bias ? [absent, ...biases] : []));
     }
     const { integers, scale } = quantizeRows(graph, spreadRows);
@@ -84,6 +76,17 @@ async function spread(graph: Graph, { value, count }: Rows, { inputs, weight }: 
   });
   const rotated = graph.node('MatMul', [graph.node('Reshape', [value, graph.shape(-1, size)]), matrix]);
   return { value: graph.node('Reshape', [rotated, graph.shape(-1, inputs)]), count };
+}
+
+/** Rounds rows that layers may share to 8 bits, all by one scale. */
+function roundRows(graph: Graph, rows: Value, reach: () => number): { integers: Value; scale: Value } {
+  const scale = graph.shared(`scale of ${rows}`, () =>
+    graph.later(`scale of ${rows}`, [], () => Float32Array.of(reach() / 127)),
+  );
+  const integers = graph.shared(`${rows} in 8 bits`, () =>
+    graph.node('QuantizeLinear', [rows, scale, graph.byteScalar(zeroPoint)]),
+  );
+  return { integers, scale };
 }
 
 /**

@@ -1,6 +1,9 @@
 import type { DecoderManifest } from '../manifest.js';
 
-/** The largest magnitudes that the elements of a layer's queries, keys and values have, in the order of their heads. */
+/**
+ * The largest magnitudes that the elements of a layer's queries, keys and values have, and of what attention mixes of
+ * the values, in the order of their heads.
+ */
 export interface StateRange {
   /** [heads * headSize] */
   readonly query: Float32Array;
@@ -8,9 +11,11 @@ export interface StateRange {
   readonly key: Float32Array;
   /** [kvHeads * headSize] */
   readonly value: Float32Array;
+  /** [heads * headSize] */
+  readonly mixed: Float32Array;
 }
 
-/** A decoder's graph whose outputs are `query.L`, `key.L` and `value.L`, float32 [B, S, heads * headSize]. */
+/** A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, heads * headSize]. */
 export interface MeasuredGraph {
   /** Where the graph is. */
   readonly path: string;

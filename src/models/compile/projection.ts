@@ -10,10 +10,10 @@ export interface Rows {
   /** int64 [1]: R. The same value for all rows of the same number, so that what depends on it is made once. */
   readonly count: Value;
   /**
-   * Whether the mean square of each row is 1 and no coordinate is much larger than the others: rows of a rotated
-   * stream behind its norm. Such rows can be rounded by a scale that is known beforehand.
+   * The magnitude up to which its numbers can be rounded, the same for all rows; asked for when the graph is encoded.
+   * Rows without one are each rounded by their own largest magnitude, which takes more operators.
    */
-  readonly even?: boolean;
+  readonly reach?: () => number;
 }
 
 /** How linear layers are stored and multiplied. */

@@ -6,9 +6,15 @@ import { Rotation } from './rotation.js';
 export interface DecoderSource {
   readonly config: DecoderConfig;
   readonly tensors: Tensors;
-  /** Whether the norms of its residual stream leave rows that are even (`Rows.even`). */
-  readonly even?: boolean;
+  /** How far the numbers reach that the norms of its residual stream leave (`Rows.reach`). */
+  readonly normReach?: number;
 }
+
+/**
+ * The magnitude at which numbers behind the norms of a rotated stream are cut off. They are nearly normal with variance
+ * 1: larger ones are rare enough for their loss to be less than what coarser steps would cost all others.
+ */
+const normReach = 3.8;
 
 /**
  * The same decoder with its residual stream rotated: the logits are what they were, but no coordinate of the stream
@@ -40,7 +46,7 @@ export function rotateStream({ config, tensors }: DecoderSource): DecoderSource 
 
   return {
     config: { ...config, tiedEmbeddings: false },
-    even: true,
+    normReach,
     tensors: {
       async read(tensor, shape) {
         if (tensor === 'model.embed_tokens.weight') return reader(tensor, shape);
