@@ -15,6 +15,13 @@ export interface KvTensor {
   readonly dims: readonly number[];
 }
 
+/** Whole vectors are moved four bytes at a time. */
+const wordBytes = Int32Array.BYTES_PER_ELEMENT;
+
+function wordsOf({ buffer, byteOffset, byteLength }: KvTensor['data']): Int32Array {
+  return new Int32Array(buffer, byteOffset, byteLength / wordBytes);
+}
+
 /** Up to this many elements a loop is quicker than a call. */
 const shortCopy = 48;
 
@@ -26,6 +33,7 @@ const shortCopy = 48;
 export class KvPlane {
   readonly #settings: KvPlaneSettings;
   readonly #array: Float32Array | Uint8Array;
+  readonly #words: Int32Array;
   /** Lines of a head. A head's positions are neighbours in each of them. */
   readonly #lines: number;
   /** Elements that a position has in a line. */
@@ -37,6 +45,7 @@ export class KvPlane {
     const { type, kvHeads, headSize, positionsLast } = settings;
     const elements = positions * kvHeads * headSize;
     this.#array = type === 'float32' ? new Float32Array(elements) : new Uint8Array(elements);
+    this.#words = wordsOf(this.#array);
     this.#settings = settings;
     this.#lines = positionsLast ? headSize : 1;
     this.#unit = positionsLast ? 1 : headSize;
@@ -64,20 +73,18 @@ export class KvPlane {
    * @param from the element at which the row's first position begins
    */
   append(source: KvTensor['data'], from: number, row: number, position: number, tokens: number): void {
-    const { kvHeads } = this.#settings;
-    const array = this.#array;
-    const unit = this.#unit;
+    const { kvHeads, headSize, positionsLast } = this.#settings;
     const lines = kvHeads * this.#lines;
-    const lineElements = this.#capacity * unit;
-    let at = from;
-    for (let token = 0; token < tokens; token++) {
-      let to = row * lines * lineElements + (position + token) * unit;
-      for (let line = 0; line < lines; line++) {
-        for (let element = 0; element < unit; element++) array[to + element] = source[at + element]!;
-        at += unit;
-        to += lineElements;
-      }
+    const capacity = this.#capacity;
+    if (positionsLast) {
+      const to = row * lines * capacity + position;
+      scatter(source, from, this.#array, { to, lines, stride: capacity, tokens });
+      return;
     }
+    const unit = (headSize * source.BYTES_PER_ELEMENT) / wordBytes;
+    const to = (row * lines * capacity + position) * unit;
+    const at = (from / headSize) * unit;
+    gather(wordsOf(source), at, this.#words, { to, heads: kvHeads, unit, stride: capacity * unit, tokens });
   }
 
   /** Copies `count` positions of a row from or to `outside`, [kvHeads, lines, count, unit]. */
@@ -152,6 +159,45 @@ export class KvPlane {
       for (let index = elements - 1; index >= 0; index--) array[to + index] = array[from + index]!;
     } else {
       for (let index = 0; index < elements; index++) array[to + index] = array[from + index]!;
+    }
+  }
+}
+
+/** Puts the numbers of positions, `lines` of each, in lines that are `stride` apart. */
+function scatter(
+  source: KvTensor['data'],
+  from: number,
+  target: KvTensor['data'],
+  { to, lines, stride, tokens }: { to: number; lines: number; stride: number; tokens: number },
+): void {
+  for (let line = 0; line < lines; line++) {
+    const start = to + line * stride;
+    let at = from + line;
+    for (let end = start + tokens, place = start; place < end; place++) {
+      target[place] = source[at]!;
+      at += lines;
+    }
+  }
+}
+
+/** Puts the vectors of positions, one for each head, behind those of their heads, which begin `stride` apart. */
+function gather(
+  source: Int32Array,
+  from: number,
+  target: Int32Array,
+  {
+    to,
+    heads,
+    unit,
+    stride,
+    tokens,
+  }: { to: number; heads: number; unit: number; stride: number; tokens: number },
+): void {
+  let at = from;
+  for (let token = 0; token < tokens; token++) {
+    for (let head = 0; head < heads; head++) {
+      const start = to + head * stride + token * unit;
+      for (let place = start; place < start + unit; place++) target[place] = source[at++]!;
     }
   }
 }
