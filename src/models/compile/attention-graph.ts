@@ -30,7 +30,7 @@ interface Shared {
   /** Rotary caches, [contextLength, headSize / 2]. */
   readonly cosines: Value;
   readonly sines: Value;
-  /** bool [1]: whether S is more than 1. */
+  /** bool [1]: whether S is more than 1, or nothing is cached: ONNX Runtime leaves integer products over nothing undefined. */
   readonly isPrefill: Value;
   /** float32 [B, 1, 1, 1 + T], for one new position. */
   readonly mask: Value;
@@ -101,7 +101,7 @@ export class AttentionGraph {
       longest,
       cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
       sines: await graph.weight('rotary.sines', cacheShape, sines),
-      isPrefill: graph.node('Greater', [newLength, graph.shape(1)]),
+      isPrefill: graph.node('Greater', [newLength, graph.node('Min', [cachedLength, graph.shape(1)])]),
       mask: addMask(graph, lengths, cachedLength),
       scoreColumns: graph.node('Concat', [graph.shape(1), cachedLength], { axis: int(0) }),
     });
