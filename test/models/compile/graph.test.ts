@@ -1,7 +1,9 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { OnnxSession } from '../../../src/engine/onnx-session.js';
 import { ExternalData } from '../../../src/models/compile/external-data.js';
-import { absent, float, Graph, int, ints } from '../../../src/models/compile/graph.js';
+import { absent, float, Graph, int, ints, laterFloat } from '../../../src/models/compile/graph.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { openGraph } from './graph-fixture.js';
 
@@ -102,4 +104,94 @@ test('a weight that does not fill its shape is a bug', async () => {
     /w has 3 elements.*This is a bug/,
   );
   await data.close();
+});
+
+describe('a choice', () => {
+  /** Of two numbers, made of values that were computed before, and of others that are in the branches. */
+  const open = () =>
+    openGraph((graph) => {
+      const condition = graph.input('condition', 'uint8', [1]);
+      const x = graph.input('x', 'float32', ['N']);
+      const isTrue = graph.node('Cast', [condition], { to: int(9) });
+      const outer = graph.node('Neg', [x]);
+      const chosen = graph.choose(
+        isTrue,
+        () => graph.node('Mul', [graph.node('Abs', [outer]), graph.scalar(10)]),
+        // Fails where x is shorter: it must not be computed when it is not chosen.
+        () => graph.node('Gather', [outer, graph.shape(7)]),
+      );
+      graph.output('y', graph.node('Add', [chosen, graph.scalar(1)]), 'float32', ['M']);
+    });
+  const byte = (value: number) => ({ type: 'uint8' as const, data: Uint8Array.of(value), dims: [1] });
+
+  test('gives what its branch gives, which sees the values around it', async () => {
+    const session = await open();
+    const x = floats([8], 1, -2, 3, 4, 5, 6, 7, 8);
+    const whenTrue = await session.run({ condition: byte(1), x });
+    expect(whenTrue.y!.data).toEqual(Float32Array.of(11, 21, 31, 41, 51, 61, 71, 81));
+    const whenFalse = await session.run({ condition: byte(0), x });
+    expect(whenFalse.y!.data).toEqual(Float32Array.of(-7));
+  });
+
+  test('computes nothing of the other branch', async () => {
+    const session = await open();
+    const x = floats([2], 1, -2);
+    expect((await session.run({ condition: byte(1), x })).y!.data).toEqual(Float32Array.of(11, 21));
+    await expect(session.run({ condition: byte(0), x })).rejects.toThrow(/Gather/);
+  });
+
+  test('keeps what only its branches use, and reads outputs by the names they have outside', async () => {
+    const session = await openGraph((graph) => {
+      const condition = graph.input('condition', 'uint8', [1]);
+      const x = graph.input('x', 'float32', [1]);
+      const doubled = graph.node('Add', [x, x]);
+      graph.output('doubled', doubled, 'float32', [1]);
+      const isTrue = graph.node('Cast', [condition], { to: int(9) });
+      const inner = graph.node('Neg', [x]);
+      const y = graph.choose(
+        isTrue,
+        () => graph.node('Add', [doubled, inner]),
+        () => graph.node('Sub', [doubled, inner]),
+      );
+      graph.output('y', y, 'float32', [1]);
+    });
+    const run = async (value: number) => await session.run({ condition: byte(value), x: floats([1], 5) });
+    expect((await run(1)).y!.data).toEqual(Float32Array.of(5));
+    expect((await run(0)).y!.data).toEqual(Float32Array.of(15));
+    expect((await run(0)).doubled!.data).toEqual(Float32Array.of(10));
+  });
+});
+
+test('numbers that come later are those of when the graph is encoded, in branches too', async () => {
+  let number = 1;
+  const session = await openGraph((graph) => {
+    const x = graph.input('x', 'float32', [2]);
+    const weight = graph.later('weight', [2], () => Float32Array.of(number, -number));
+    const leaky = () =>
+      graph.node('LeakyRelu', [graph.node('Mul', [x, weight])], { alpha: laterFloat(() => number / 10) });
+    const isTrue = graph.node('Cast', [graph.shape(1)], { to: int(9) });
+    graph.output('y', graph.choose(isTrue, leaky, leaky), 'float32', [2]);
+    number = 5;
+  });
+  const { y } = await session.run({ x: floats([2], 2, 3) });
+  expect(y!.data).toEqual(Float32Array.of(10, -7.5));
+});
+
+test('a graph is encoded with other outputs, and again with its own', async () => {
+  const folder = await temporaryFolder();
+  const data = await ExternalData.create(join(folder, 'weights'));
+  const graph = new Graph(data, 'weights');
+  const x = graph.input('x', 'float32', [1]);
+  const inner = graph.node('Neg', [x]);
+  graph.output('y', graph.node('NoSuchOperator', [inner]), 'float32', [1]);
+  const before = graph.encode();
+  const measured = graph.encode([{ name: 'inner', value: inner, type: 'float32', dims: [1] }]);
+  expect(graph.encode()).toEqual(before);
+  await data.close();
+  const path = join(folder, 'measured.onnx');
+  await writeFile(path, measured);
+  const session = await OnnxSession.open(path, { threads: 1 });
+  onTestFinished(() => session.close());
+  expect(session.outputNames).toEqual(['inner']);
+  expect((await session.run({ x: floats([1], 4) })).inner!.data).toEqual(Float32Array.of(-4));
 });

@@ -104,3 +104,35 @@ test('rows that 4 bits hold do not take the others of their matrix along', async
   weight.set(noise(5 * inputs, 3), 30 * inputs);
   expect(await relativeError({ weight })).toBeLessThan(0.01);
 });
+
+test.each<[string, Partial<LinearLayer>]>([
+  ['4 bits', { weight: onFewValues }],
+  ['8 bits', {}],
+  ['int8, where inputs do not divide into blocks', { inputs: 72, weight: noise(72 * outputs, 3) }],
+])('gains multiply what a layer in %s gives, its bias included', async (_, changes) => {
+  const gains = noise(outputs, 17);
+  const bias = noise(outputs, 7);
+  const row = noise(changes.inputs ?? inputs, 11);
+  const [plain] = await (await projector({ ...changes, bias }))(row);
+  const [gained] = await (await projector({ ...changes, bias, gains: () => gains }))(row);
+  for (const [o, number] of plain!.entries()) expect(gained![o]).toBeCloseTo(number * gains[o]!, 3);
+});
+
+test('gains are asked for when the graph is encoded', async () => {
+  let gains = new Float32Array(outputs);
+  const bias = noise(outputs, 7);
+  const session = await openGraph(async (graph) => {
+    const value = graph.input('x', 'float32', ['R', inputs]);
+    const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
+    const layer = { name: 'layer', inputs, outputs, weight: onFewValues, bias, gains: () => gains };
+    graph.output('y', await int4Projection.project(graph, { value, count }, layer), 'float32', [
+      'R',
+      outputs,
+    ]);
+    gains = new Float32Array(outputs).fill(3);
+  });
+  const { y } = await session.run({
+    x: { type: 'float32', data: new Float32Array(inputs), dims: [1, inputs] },
+  });
+  expect(y!.data).toEqual(bias.map((number) => 3 * number));
+});

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { int8Projection } from '../../../src/models/compile/int8-projection.js';
 import type { LinearLayer } from '../../../src/models/compile/linear-layer.js';
 import { quantizeChannels } from '../../../src/models/compile/quantize.js';
@@ -19,12 +19,12 @@ const layer = (changes: Partial<LinearLayer> = {}): LinearLayer => ({
   ...changes,
 });
 
-/** Runs `rows` [R, inputs] through a layer; one result row for each. */
-async function projector(changes: Partial<LinearLayer> = {}, even = false) {
+/** Runs `rows` [R, inputs] through a layer; one result row for each. Their reach is known where it is given. */
+async function projector(changes: Partial<LinearLayer> = {}, reach?: () => number) {
   const session = await openGraph(async (graph) => {
     const value = graph.input('x', 'float32', ['R', inputs]);
     const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
-    const y = await int8Projection.project(graph, { value, count, even }, layer(changes));
+    const y = await int8Projection.project(graph, { value, count, ...(reach && { reach }) }, layer(changes));
     graph.output('y', y, 'float32', ['R', outputs]);
   });
   return async (...rows: Float32Array[]) => {
@@ -86,28 +86,86 @@ test('a spike costs the rest of its row no precision where the layer is spiky', 
   expect(distance(spread!, exact)).toBeLessThan(0.5 * distance(plain!, exact));
 });
 
-/** A row of a mean square of 1. */
-function evenRow(seed: number): Float32Array {
-  const row = noise(inputs, seed);
-  const size = norm([...row]) / Math.sqrt(inputs);
-  return row.map((value) => value / size);
-}
-
-test('even rows are multiplied without a look at them first, bias included', async () => {
+test('rows of a known reach are multiplied without a look at them first, bias included', async () => {
   const bias = noise(outputs, 7);
-  const rows = [evenRow(11), evenRow(13)];
-  const results = await (await projector({ bias }, true))(...rows);
+  const rows = [noise(inputs, 11), noise(inputs, 13)];
+  const results = await (await projector({ bias }, () => 2))(...rows);
   for (const [index, row] of rows.entries()) {
     const exact = multiply(row).map((value, o) => value + bias[o]!);
     expect(distance(results[index]!, exact) / norm(exact)).toBeLessThan(0.02);
   }
 });
 
-test('what is far too large in an even row is cut off, and spoils nothing else', async () => {
-  const row = evenRow(11);
+test('what is beyond the reach of its rows is cut off, and spoils nothing else', async () => {
+  const row = noise(inputs, 11);
   const cut = row.slice();
   row[3] = 50;
-  cut[3] = 3.8;
-  const project = await projector({}, true);
+  cut[3] = 2;
+  const project = await projector({}, () => 2);
   expect(await project(row)).toEqual(await project(cut));
+});
+
+test('the reach is asked for when the graph is encoded', async () => {
+  let reach = 1e6;
+  const session = openGraph(async (graph) => {
+    const value = graph.input('x', 'float32', ['R', inputs]);
+    const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
+    const y = await int8Projection.project(graph, { value, count, reach: () => reach }, layer());
+    graph.output('y', y, 'float32', ['R', outputs]);
+    reach = 2;
+  });
+  const row = noise(inputs, 11);
+  const { y } = await (await session).run({ x: { type: 'float32', data: row, dims: [1, inputs] } });
+  expect(distance([...(y!.data as Float32Array)], multiply(row)) / norm(multiply(row))).toBeLessThan(0.02);
+});
+
+test('layers that share rows of a known reach round them once', async () => {
+  const session = await openGraph(async (graph) => {
+    const value = graph.input('x', 'float32', ['R', inputs]);
+    const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
+    const rows = { value, count, reach: () => 2 };
+    const first = await int8Projection.project(graph, rows, layer({ name: 'first' }));
+    const second = await int8Projection.project(graph, rows, layer({ name: 'second' }));
+    graph.output('y', first, 'float32', ['R', outputs]);
+    graph.output('z', second, 'float32', ['R', outputs]);
+    const rounded = Buffer.from(graph.encode())
+      .toString('latin1')
+      .match(/QuantizeLinear_\d+:0/g);
+    expect(new Set(rounded).size).toBe(1);
+  });
+  const { y, z } = await session.run({ x: { type: 'float32', data: noise(inputs, 11), dims: [1, inputs] } });
+  expect(y!.data).toEqual(z!.data);
+});
+
+describe.each([
+  ['of a known reach', () => 2],
+  ['that are looked at first', undefined],
+])('gains on rows %s', (_, reach) => {
+  test.each([
+    ['with a bias', noise(outputs, 7)],
+    ['without one', undefined],
+  ])('multiply what the layer gives, %s', async (__, bias) => {
+    const gains = noise(outputs, 17).map((gain) => 10 * gain);
+    const own = bias ? { bias } : {};
+    const row = noise(inputs, 11);
+    const [plain] = await (await projector(own, reach))(row);
+    const [gained] = await (await projector({ ...own, gains: () => gains }, reach))(row);
+    for (const [o, number] of plain!.entries()) expect(gained![o]).toBeCloseTo(number * gains[o]!, 2);
+  });
+});
+
+test('gains are asked for when the graph is encoded', async () => {
+  let gains = new Float32Array(outputs);
+  const session = await openGraph(async (graph) => {
+    const value = graph.input('x', 'float32', ['R', inputs]);
+    const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
+    const gained = layer({ bias: noise(outputs, 7), gains: () => gains });
+    const y = await int8Projection.project(graph, { value, count }, gained);
+    graph.output('y', y, 'float32', ['R', outputs]);
+    gains = new Float32Array(outputs).fill(3);
+  });
+  const { y } = await session.run({
+    x: { type: 'float32', data: new Float32Array(inputs), dims: [1, inputs] },
+  });
+  expect(y!.data).toEqual(noise(outputs, 7).map((bias) => 3 * bias));
 });

@@ -1,0 +1,102 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import type { DecoderShape } from '../../src/engine/decoder-runner.js';
+import { measureStates } from '../../src/engine/measure-states.js';
+import { ExternalData } from '../../src/models/compile/external-data.js';
+import { Graph } from '../../src/models/compile/graph.js';
+import { temporaryFolder } from '../models/temporary-folder.js';
+
+const shape: DecoderShape = {
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headSize: 3,
+  vocabularySize: 10,
+  kvFormat: 'int8',
+};
+const parts = ['query', 'key', 'value', 'mixed'] as const;
+const widthOf = (part: (typeof parts)[number]) =>
+  (part === 'query' || part === 'mixed' ? shape.heads : shape.kvHeads) * shape.headSize;
+
+/** What a part of a layer is for each token, by element: positive and negative numbers without a pattern. */
+const table = (part: (typeof parts)[number], layer: number) =>
+  Float32Array.from(
+    { length: shape.vocabularySize * widthOf(part) },
+    (_, at) => Math.sin((at + 1) * (at + 3 * layer + 5 * parts.indexOf(part))) * (at % 7),
+  );
+
+let path: string;
+
+/** A graph with a decoder's inputs whose states are those of the tables. */
+beforeEach(async () => {
+  const folder = await temporaryFolder();
+  const data = await ExternalData.create(join(folder, 'weights'));
+  const graph = new Graph(data, 'weights');
+  const ids = graph.input('input_ids', 'int64', ['B', 'S']);
+  graph.input('position_ids', 'int64', ['B', 'S']);
+  graph.input('lengths', 'int32', ['B']);
+  graph.input('longest', 'int32', [1]);
+  graph.input('last', 'int64', ['B']);
+  for (let layer = 0; layer < shape.layers; layer++) {
+    graph.input(`past.${layer}.key`, 'uint8', ['B', shape.kvHeads, shape.headSize, 'T']);
+    graph.input(`past.${layer}.value`, 'uint8', ['B', shape.kvHeads, 'T', shape.headSize]);
+    for (const part of parts) {
+      const name = `${part}.${layer}`;
+      const dims = [shape.vocabularySize, widthOf(part)];
+      const rows = graph.node('Gather', [await graph.weight(`table.${name}`, dims, table(part, layer)), ids]);
+      graph.output(name, rows, 'float32', ['B', 'S', widthOf(part)]);
+    }
+  }
+  await data.close();
+  path = join(folder, 'graph.onnx');
+  await writeFile(path, graph.encode());
+});
+
+test('ranges are the largest magnitudes of each element, by layer, over all sequences', async () => {
+  const sequences = [Int32Array.of(1, 4, 4), Int32Array.of(7), Int32Array.of(2, 1)];
+  const ranges = await measureStates({ graph: path, shape, sequences, threads: 1 });
+  expect(ranges).toHaveLength(shape.layers);
+  for (const [layer, range] of ranges.entries()) {
+    expect(Object.keys(range).sort()).toEqual([...parts].sort());
+    for (const part of parts) {
+      const numbers = table(part, layer);
+      const width = widthOf(part);
+      const expected = Float32Array.from({ length: width }, (_, element) =>
+        Math.max(...[1, 2, 4, 7].map((token) => Math.abs(numbers[token * width + element]!))),
+      );
+      expect(range[part], `${part} of layer ${layer}`).toEqual(expected);
+    }
+  }
+});
+
+test('an abort between two sequences ends it with the reason', async () => {
+  const controller = new AbortController();
+  function* sequences() {
+    yield Int32Array.of(1);
+    controller.abort(new Error('not wanted any more'));
+    yield Int32Array.of(2);
+    throw new Error('went on');
+  }
+  const measuring = measureStates({
+    graph: path,
+    shape,
+    sequences: { [Symbol.iterator]: sequences } as unknown as readonly Int32Array[],
+    threads: 1,
+    signal: controller.signal,
+  });
+  await expect(measuring).rejects.toThrow('not wanted any more');
+});
+
+test('an abort has a turn while sequences are run', async () => {
+  const controller = new AbortController();
+  const sequences = Array.from({ length: 10_000 }, () => Int32Array.of(1, 2, 3));
+  const measuring = measureStates({ graph: path, shape, sequences, threads: 1, signal: controller.signal });
+  setImmediate(() => controller.abort(new Error('Ctrl-C')));
+  await expect(measuring).rejects.toThrow('Ctrl-C');
+});
+
+test('a graph that cannot be opened is an error', async () => {
+  const measuring = measureStates({ graph: `${path}.gone`, shape, sequences: [], threads: 1 });
+  await expect(measuring).rejects.toThrow(/graph\.onnx\.gone/);
+});

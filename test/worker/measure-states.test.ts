@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test, vi } from 'vitest';
+import * as engine from '../../src/engine/measure-states.js';
+import { compileModel } from '../../src/models/compile/compile-model.js';
+import type { MeasuredGraph, StateRange } from '../../src/models/compile/measure-states.js';
+import { packagePath } from '../../src/platform/package-root.js';
+import { measureStates } from '../../src/worker/measure-states.js';
+import { Tokenizer } from '../../src/worker/tokenizer.js';
+import { openFixture } from '../models/compile/compiled-fixture.js';
+import { temporaryFolder } from '../models/temporary-folder.js';
+
+vi.mock('../../src/engine/measure-states.js', async (original) => {
+  const real = await original<typeof engine>();
+  return { ...real, measureStates: vi.fn(real.measureStates) };
+});
+
+/** What is done with the graph of a fixture that is to be measured, while there is one. */
+async function measured<T>(name: string, use: (graph: MeasuredGraph) => Promise<T>): Promise<T> {
+  let result: Promise<T> | undefined;
+  const compiling = compileModel({
+    checkpoint: await openFixture(name),
+    weights: 'int8',
+    folder: await temporaryFolder(),
+    async measureStates(graph) {
+      result = use(graph);
+      await result.catch(() => {});
+      return await measureStates(graph);
+    },
+  });
+  await compiling;
+  return await result!;
+}
+
+/** The sequences that the last measuring ran. */
+const sequences = () => vi.mocked(engine.measureStates).mock.lastCall![0].sequences;
+
+test('the whole text is run in pieces that fit the context, each behind what begins a text', async () => {
+  await measured('decoder/llama-tied', async (graph) => {
+    await measureStates(graph);
+    const tokenizer = new Tokenizer(graph.tokenizerJson);
+    const begin = [...tokenizer.tokensBefore()];
+    const pieces = sequences().slice(0, -1);
+    const text = await tokenizer.encode(await readFile(packagePath('calibration', 'mixed.txt'), 'utf8'));
+    expect(pieces.flatMap((piece) => [...piece.subarray(begin.length)])).toEqual([...text]);
+    for (const piece of pieces) {
+      expect([...piece.subarray(0, begin.length)]).toEqual(begin);
+      expect(piece.length).toBeLessThanOrEqual(128);
+    }
+  });
+});
+
+test('a context that is shorter than a piece makes the pieces shorter', async () => {
+  await measured('decoder/llama-tied', async (graph) => {
+    await measureStates({ ...graph, manifest: { ...graph.manifest, contextLength: 20 } });
+    expect(Math.max(...sequences().map(({ length }) => length))).toBe(20);
+  });
+});
+
+test('tokens from all over the vocabulary are run too, the first and the last among them', async () => {
+  await measured('decoder/llama-tied', async (graph) => {
+    await measureStates(graph);
+    const spread = [...sequences().at(-1)!];
+    expect(spread[0]).toBe(0);
+    expect(spread.at(-1)).toBe(graph.manifest.vocabularySize - 1);
+    expect(new Set(spread).size).toBe(spread.length);
+    const steps = spread.slice(1).map((token, at) => token - spread[at]!);
+    expect(Math.max(...steps) - Math.min(...steps)).toBeLessThanOrEqual(1);
+  });
+});
+
+test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
+  'the states of %s are measured, and those of another text stay near their ranges',
+  async (name) => {
+    await measured(`decoder/${name}`, async (graph) => {
+      const { layers, heads, kvHeads, headSize } = graph.manifest;
+      const ranges = await measureStates(graph);
+      const tokens = await new Tokenizer(graph.tokenizerJson).encode(
+        'Two millers and 31 geese crossed the river; nobody had asked the ferryman.',
+      );
+      const { path, manifest: shape } = graph;
+      const others = await engine.measureStates({ graph: path, shape, sequences: [tokens], threads: 1 });
+      expect(ranges).toHaveLength(layers);
+      const widths = { query: heads, key: kvHeads, value: kvHeads, mixed: heads };
+      for (const [layer, range] of ranges.entries()) {
+        for (const [part, count] of Object.entries(widths) as [keyof StateRange, number][]) {
+          expect(range[part]).toHaveLength(count * headSize);
+          expect(Math.min(...range[part])).toBeGreaterThan(0);
+          expect(Math.max(...others[layer]![part])).toBeLessThan(1.3 * Math.max(...range[part]));
+        }
+      }
+    });
+  },
+);
+
+test('an abort ends it with the reason', async () => {
+  await measured('decoder/llama-tied', async (graph) => {
+    const signal = AbortSignal.abort(new Error('not wanted any more'));
+    await expect(measureStates({ ...graph, signal })).rejects.toThrow('not wanted any more');
+  });
+});
