@@ -1,3 +1,4 @@
+import { topLogits } from '../models/manifest.js';
 import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
@@ -19,6 +20,12 @@ export interface DecoderEngineSettings {
   readonly maxBatchTokens: number;
   readonly chunkTokens: number;
   readonly prefixBytes: number;
+}
+
+/** What the tokens of one row are drawn by: all logits, or those of some tokens. */
+interface Scores {
+  readonly logits: Float32Array;
+  readonly tokens?: Int32Array;
 }
 
 type Command =
@@ -211,7 +218,7 @@ export class DecoderEngine implements StepEngine {
 
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
     const rows = chunks.map(batchRow);
-    const inputs = this.#batches.build(rows);
+    const inputs = { ...this.#batches.build(rows), topIsEnough: chunks.every(isDecidedByTop) };
     const begun = rows.some(({ cached }) => cached > 0);
     const past = begun
       ? this.#cache.view(chunks[0]!.sequence.row, rows.length)
@@ -233,12 +240,12 @@ export class DecoderEngine implements StepEngine {
   }
 
   /** Puts the new keys and values into the cache. A row that is not finite would poison its successors: it fails. */
-  #append({ kind, chunks }: Step, { logits, ...output }: DecoderOutput, events: EngineEvent[]): void {
-    const { vocabularySize } = this.#runner.shape;
+  #append({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
     const width = Math.max(...chunks.map(({ tokens }) => tokens));
     this.#fit(Math.max(...chunks.map(({ sequence, tokens }) => sequence.cached + tokens)));
     for (const [outputRow, { sequence, tokens }] of chunks.entries()) {
-      if (tokens > 0 && !Number.isFinite(logits[outputRow * vocabularySize])) {
+      const { logits } = this.#scores(output, outputRow);
+      if (tokens > 0 && !Number.isFinite(logits[0])) {
         this.#fail(sequence.generation, 'the model gave a result that is not a number', events);
       }
     }
@@ -266,18 +273,17 @@ export class DecoderEngine implements StepEngine {
   }
 
   /** Draws from the logits of every row whose prompt has been read. */
-  async #sample({ chunks }: Step, { logits }: DecoderOutput, events: EngineEvent[]): Promise<void> {
-    const { vocabularySize } = this.#runner.shape;
+  async #sample({ chunks }: Step, output: DecoderOutput, events: EngineEvent[]): Promise<void> {
     for (const [row, { sequence }] of chunks.entries()) {
       if (sequence.row === -1) continue;
       const { generation } = sequence;
       if (sequence.cached < generation.request.prompt.length) continue;
-      const own = logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+      const scores = this.#scores(output, row);
       const branching = sequence.choice === undefined;
       for (const choice of sequence.choice ? [sequence.choice] : [...generation.choices]) {
         if (sequence.row === -1) break;
         try {
-          await this.#draw(generation, choice, { logits: own, events });
+          await this.#draw(generation, choice, { scores, events });
         } catch (error) {
           if (!choice.grammar) throw error;
           this.#fail(generation, `its grammar cannot go on: ${String(error)}`, events);
@@ -294,7 +300,7 @@ export class DecoderEngine implements StepEngine {
   async #draw(
     generation: Generation,
     choice: Choice,
-    { logits, events }: { readonly logits: Float32Array; readonly events: EngineEvent[] },
+    { scores, events }: { readonly scores: Scores; readonly events: EngineEvent[] },
   ): Promise<void> {
     const { id, endTokens, topLogprobs } = generation.request;
     let allowed: Int32Array | undefined;
@@ -307,7 +313,10 @@ export class DecoderEngine implements StepEngine {
       }
     }
     const { token, ...logprobs } = this.#stopwatch.time('sample', () => {
-      const drawn = choice.sampler.sample(logits, allowed);
+      const { logits, tokens } = scores;
+      const drawn = tokens
+        ? choice.sampler.sampleTop(tokens, logits)
+        : choice.sampler.sample(logits, allowed);
       choice.grammar?.accept(drawn);
       return topLogprobs === undefined
         ? { token: drawn }
@@ -330,6 +339,14 @@ export class DecoderEngine implements StepEngine {
       ...(finish !== undefined && { finish }),
     });
     if (finish !== undefined) this.#finish(generation, choice);
+  }
+
+  #scores({ logits, top }: DecoderOutput, row: number): Scores {
+    const width = top ? top.count : this.#runner.shape.vocabularySize;
+    const from = row * width;
+    return top
+      ? { logits: top.logits.subarray(from, from + width), tokens: top.tokens.subarray(from, from + width) }
+      : { logits: logits.subarray(from, from + width) };
   }
 
   #fail(generation: Generation, reason: string, events: EngineEvent[]): void {
@@ -360,6 +377,18 @@ export class DecoderEngine implements StepEngine {
     const longest = rows.reduce((most, { cached }) => Math.max(most, cached), positions);
     this.#stopwatch.time('copy', () => this.#cache.fit({ rows: rows.length, longest, limit }));
   }
+}
+
+/** Whether whatever is drawn when a chunk has run is decided by the largest logits. */
+function isDecidedByTop({ sequence, tokens }: Chunk): boolean {
+  const { generation, cached, choice } = sequence;
+  const { prompt, topLogprobs } = generation.request;
+  if (tokens === 0 || cached + tokens < prompt.length) return true;
+  const drawing = choice ? [choice] : generation.choices;
+  return (
+    topLogprobs === undefined &&
+    drawing.every(({ grammar, sampler }) => !grammar && sampler.isDecidedBy(topLogits))
+  );
 }
 
 function batchRow({ sequence, tokens }: Chunk): BatchRow {

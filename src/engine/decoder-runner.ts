@@ -32,14 +32,28 @@ export interface DecoderBatch {
   readonly longest: Int32Array;
   /** [B]: which of the S new tokens' logits are wanted. */
   readonly last: BigInt64Array;
+  /** Whether the caller is content with the largest logits of each row; it is not when left out. */
+  readonly topIsEnough?: boolean;
   /** By layer, the T positions of the B rows. */
   readonly past: readonly KvLayer<KvTensor>[];
 }
 
+/** The largest logits of each row, the largest first and of equals the lower token. */
+export interface TopLogits {
+  /** How many there are of a row. */
+  readonly count: number;
+  /** [B, count] */
+  readonly tokens: Int32Array;
+  /** [B, count] */
+  readonly logits: Float32Array;
+}
+
 /** The outputs of one run; the arrays are the caller's own. */
 export interface DecoderOutput {
-  /** [B, vocabulary]. */
+  /** [B, vocabulary]; nothing when `top` is there. */
   readonly logits: Float32Array;
+  /** There when the caller was content with it, and the runner can do so: all logits of many rows are megabytes. */
+  readonly top?: TopLogits;
   /** The new tokens' keys and values as the cache keeps them, one per layer, [B, S, kvHeads, headSize]. */
   readonly keys: readonly (Float32Array | Uint8Array)[];
   readonly values: readonly (Float32Array | Uint8Array)[];

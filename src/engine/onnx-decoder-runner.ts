@@ -6,24 +6,29 @@ import type { OnnxSession, Tensor } from './onnx-session.js';
 export class OnnxDecoderRunner implements DecoderRunner {
   readonly shape: DecoderShape;
   readonly #session: OnnxSession;
-  readonly #outputs: readonly string[];
+  readonly #states: readonly string[];
 
   constructor(session: OnnxSession, shape: DecoderShape) {
     this.#session = session;
     this.shape = shape;
     const layers = Array.from({ length: shape.layers }, (_, layer) => layer);
-    this.#outputs = ['logits', ...layers.flatMap((layer) => [`new.${layer}.key`, `new.${layer}.value`])];
+    this.#states = layers.flatMap((layer) => [`new.${layer}.key`, `new.${layer}.value`]);
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    const outputs = await this.#session.run(decoderFeeds(batch), this.#outputs);
+    const scores = batch.topIsEnough ? ['top.logits', 'top.tokens'] : ['logits'];
+    const outputs = await this.#session.run(decoderFeeds(batch), [...scores, ...this.#states]);
     const keys: (Float32Array | Uint8Array)[] = [];
     const values: (Float32Array | Uint8Array)[] = [];
     for (let layer = 0; layer < this.shape.layers; layer++) {
       keys.push(outputs[`new.${layer}.key`]!.data as Float32Array | Uint8Array);
       values.push(outputs[`new.${layer}.value`]!.data as Float32Array | Uint8Array);
     }
-    return { logits: outputs.logits!.data as Float32Array, keys, values };
+    if (!batch.topIsEnough) return { logits: outputs.logits!.data as Float32Array, keys, values };
+    const { data: logits, dims } = outputs['top.logits']!;
+    const tokens = outputs['top.tokens']!.data as Int32Array;
+    const top = { count: dims[1]!, tokens, logits: logits as Float32Array };
+    return { logits: new Float32Array(0), top, keys, values };
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,7 @@ export class SamplerScratch {
   readonly tokens: Int32Array;
   readonly weights: Float64Array;
   readonly reordered: Float64Array;
-  /** Logits, those of forbidden tokens at minus infinity. */
+  /** Logits, those of forbidden tokens at minus infinity; or those of some tokens, and anything for the others. */
   readonly permitted: Float32Array;
 
   constructor(vocabularySize: number) {
@@ -49,6 +49,33 @@ export class Sampler {
     return this.#sample(allowed === undefined ? logits : this.#permit(logits, allowed));
   }
 
+  /** Whether the `count` largest logits decide the next draw: no other token can come to be among those drawn from. */
+  isDecidedBy(count: number): boolean {
+    const { temperature, topK, logitBias, frequencyPenalty, presencePenalty } = this.#sampling;
+    const needed = temperature === 0 ? 1 : topK;
+    const onlyLowers =
+      frequencyPenalty >= 0 && presencePenalty >= 0 && logitBias.every(([, bias]) => bias <= 0);
+    const hasPenalties = frequencyPenalty !== 0 || presencePenalty !== 0;
+    const lowered = logitBias.length + (hasPenalties ? this.#drawn.size : 0);
+    return needed >= 1 && onlyLowers && needed + lowered <= count;
+  }
+
+  /** The next token by the largest logits, which `isDecidedBy` says are enough: the one that all would give. */
+  sampleTop(tokens: Int32Array, logits: Float32Array): number {
+    const { temperature, topK } = this.#sampling;
+    const { permitted: sparse, tokens: candidates } = this.#scratch;
+    for (let place = 0; place < tokens.length; place++) sparse[tokens[place]!] = logits[place]!;
+    const known = this.#changes().filter(([token]) => tokens.includes(token));
+    for (const [token, change] of known) sparse[token] = sparse[token]! + change;
+    // Changes are rare, and without them the order is that of the logits.
+    const order = known.length === 0 ? tokens : tokens.toSorted((a, b) => sparse[b]! - sparse[a]! || a - b);
+    if (temperature === 0) return this.#note(order[0]!);
+    const count = Math.min(topK, order.length);
+    candidates.set(order.subarray(0, count));
+    candidates.subarray(0, count).sort();
+    return this.#note(this.#draw(sparse, count));
+  }
+
   #permit(logits: Float32Array, allowed: Int32Array): Float32Array {
     const { permitted } = this.#scratch;
     for (let token = 0; token < logits.length; token++) {
@@ -59,18 +86,29 @@ export class Sampler {
   }
 
   #sample(logits: Float32Array): number {
-    const { temperature, frequencyPenalty, presencePenalty } = this.#sampling;
-    for (const [token, bias] of this.#sampling.logitBias) this.#add(logits, token, bias);
-    if (frequencyPenalty !== 0 || presencePenalty !== 0) {
-      for (const [token, count] of this.#drawn) {
-        this.#add(logits, token, -(count * frequencyPenalty + presencePenalty));
-      }
-    }
-    const token = temperature === 0 ? indexOfLargest(logits) : this.#draw(logits, this.#candidates(logits));
+    for (const [token, change] of this.#changes()) this.#add(logits, token, change);
+    const token =
+      this.#sampling.temperature === 0
+        ? indexOfLargest(logits)
+        : this.#draw(logits, this.#candidates(logits));
     while (this.#changed.length > 0) {
       const [changed, logit] = this.#changed.pop()!;
       logits[changed] = logit;
     }
+    return this.#note(token);
+  }
+
+  /** What is added to logits before the draw, in this order. */
+  #changes(): Array<readonly [token: number, change: number]> {
+    const { logitBias, frequencyPenalty, presencePenalty } = this.#sampling;
+    if (frequencyPenalty === 0 && presencePenalty === 0) return [...logitBias];
+    const penalties = [...this.#drawn].map(
+      ([token, count]) => [token, -(count * frequencyPenalty + presencePenalty)] as const,
+    );
+    return [...logitBias, ...penalties];
+  }
+
+  #note(token: number): number {
     this.#drawn.set(token, (this.#drawn.get(token) ?? 0) + 1);
     return token;
   }

@@ -17,6 +17,9 @@ export type WeightFormat = z.infer<typeof weightFormatSchema>;
 export const kvFormatSchema = z.enum(['float32', 'int8']);
 export type KvFormat = z.infer<typeof kvFormatSchema>;
 
+/** How many of the largest logits a decoder's graph gives beside all of them; of a smaller vocabulary all. */
+export const topLogits = 64;
+
 /** What runs a graph, as onnxruntime-node calls it. Which of them work depends on the machine. */
 export const executionProviderSchema = z.enum(['cpu', 'cuda', 'tensorrt', 'dml', 'coreml', 'webgpu']);
 export type ExecutionProvider = z.infer<typeof executionProviderSchema>;

@@ -1,3 +1,4 @@
+import { topLogits } from '../manifest.js';
 import { AttentionGraph, type MeasuredStates } from './attention-graph.js';
 import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, type Value } from './graph.js';
@@ -27,7 +28,8 @@ export interface DecoderGraphOptions {
  * - `last`: int64 [B], which of the S positions the logits are wanted of
  * - those of its attention (`attention-graph.ts`)
  *
- * Outputs: `logits` float32 [B, vocabularySize], and what its attention adds to the cache.
+ * Outputs: `logits` float32 [B, vocabularySize]; the largest of them, `top.logits` float32 and `top.tokens` int32, both
+ * [B, 64], the largest first and of equals the lower token; and what its attention adds to the cache.
  *
  * @returns by layer, the values whose sizes `scales` are made of
  * @throws CheckpointError naming a tensor that is missing or misshapen
@@ -226,6 +228,10 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
     config.tiedEmbeddings ? { ...layer, stored: table } : layer,
   );
   graph.output('logits', logits, 'float32', ['B', outputs]);
+  const count = Math.min(topLogits, outputs);
+  const [largest, tokens] = graph.nodes('TopK', [logits, graph.shape(count)], 2);
+  graph.output('top.logits', largest!, 'float32', ['B', count]);
+  graph.output('top.tokens', graph.node('Cast', [tokens!], { to: int(6) }), 'int32', ['B', count]);
 }
 
 async function project(build: Build, rows: Rows, layer: LinearLayerParts): Promise<Value> {
