@@ -16,6 +16,8 @@ RUN apt-get update \
 WORKDIR /app
 COPY --from=build /app/package.json /app/headrace.models.json /app/LICENSE ./
 COPY --from=build /app/prisma ./prisma
+COPY --from=build /app/calibration ./calibration
+COPY --from=build /app/evaluation ./evaluation
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 RUN ln -s /app/dist/cli/main.js /usr/local/bin/headrace && chmod +x dist/cli/main.js \
