@@ -505,9 +505,10 @@ describe('failure', () => {
     const { engine, runner } = build();
     for (const id of ['a', 'b', 'c']) engine.generate(generateRequest(id, { maxTokens: 5 }));
     await engine.step();
-    runner.onOutput = ({ logits, keys }) => {
+    runner.onOutput = ({ logits, top, keys }) => {
       if (runner.runs.length !== 2) return;
       logits.fill(Number.NaN, 0, fakeShape.vocabularySize);
+      top?.logits.fill(Number.NaN, 0, top.count);
       keys[0]!.fill(Number.NaN, 0, fakeShape.kvHeads * fakeShape.headSize);
     };
     const events = await drain(engine);

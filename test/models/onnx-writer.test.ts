@@ -82,6 +82,36 @@ test('integers, floats and lists of integers are told apart by the type of the a
   );
 });
 
+test('a branch is a graph of its own, named by its attribute, with its one output', () => {
+  const inner = { name: 'i', domain: '', operator: 'Op', inputs: ['x'], outputs: ['y'], attributes: {} };
+  const node = {
+    name: 'n',
+    domain: '',
+    operator: 'If',
+    inputs: [],
+    outputs: [],
+    attributes: { b: { kind: 'graph', nodes: [inner], output: 'y' } },
+  } as const;
+  const innerNode = field(1, [
+    ...field(1, ascii('x')),
+    ...field(2, ascii('y')),
+    ...field(3, ascii('i')),
+    ...field(4, ascii('Op')),
+    ...field(7, []),
+  ]);
+  const branch = [...innerNode, ...field(2, ascii('b')), ...field(12, field(1, ascii('y')))];
+  encodesGraph(
+    { nodes: [node] },
+    field(1, [
+      ...field(3, ascii('n')),
+      ...field(4, ascii('If')),
+      ...field(5, [...field(1, ascii('b')), ...field(6, branch), ...integer(20, 5)]),
+      ...field(7, []),
+    ]),
+    [],
+  );
+});
+
 test('a negative integer is ten bytes, as int64 asks', () => {
   const node = {
     name: '',

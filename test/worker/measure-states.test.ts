@@ -34,12 +34,25 @@ async function measured<T>(name: string, use: (graph: MeasuredGraph) => Promise<
 /** The sequences that the last measuring ran. */
 const sequences = () => vi.mocked(engine.measureStates).mock.lastCall![0].sequences;
 
-test('the whole text is run in pieces that fit the context, each behind what begins a text', async () => {
+/** The same tokenizer, with a control token before every text. */
+function beginning(tokenizerJson: string, content: string): string {
+  const file = JSON.parse(tokenizerJson);
+  const { id } = file.added_tokens.find((token: { content: string }) => token.content === content);
+  const single = [{ SpecialToken: { id: content, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }];
+  const special_tokens = { [content]: { id: content, ids: [id], tokens: [content] } };
+  return JSON.stringify({ ...file, post_processor: { ...file.post_processor, single, special_tokens } });
+}
+
+test.each([
+  ['where nothing begins a text', (json: string) => json, []],
+  ['each behind what begins a text', (json: string) => beginning(json, '<|im_start|>'), [1]],
+])('the whole text is run in pieces, %s', async (_, tokenizerOf, begin) => {
   await measured('decoder/llama-tied', async (graph) => {
-    await measureStates(graph);
-    const tokenizer = new Tokenizer(graph.tokenizerJson);
-    const begin = [...tokenizer.tokensBefore()];
+    const tokenizerJson = tokenizerOf(graph.tokenizerJson);
+    await measureStates({ ...graph, tokenizerJson });
+    const tokenizer = new Tokenizer(tokenizerJson);
     const pieces = sequences().slice(0, -1);
+    expect(pieces.length).toBeGreaterThan(5);
     const text = await tokenizer.encode(await readFile(packagePath('calibration', 'mixed.txt'), 'utf8'));
     expect(pieces.flatMap((piece) => [...piece.subarray(begin.length)])).toEqual([...text]);
     for (const piece of pieces) {

@@ -128,6 +128,12 @@ describe('the format of encoder input', () => {
     expect(pair).toEqual({ tokens: Int32Array.from(tokens), types: Int32Array.from(types) });
   });
 
+  test('begins with the control tokens that stand before every text', () => {
+    expect(xlmRoberta.tokensBefore()).toEqual(Int32Array.of(0));
+    expect(bert.tokensBefore()).toEqual(Int32Array.of(bert.specialToken('[CLS]')!));
+    expect(llama.tokensBefore()).toEqual(new Int32Array(0));
+  });
+
   test('is the bare text where the tokenizer adds nothing', () => {
     expect(llama.format.pair(a, b).tokens).toEqual(Int32Array.of(100, 101, 102));
   });

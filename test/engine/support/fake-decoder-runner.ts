@@ -3,7 +3,9 @@ import type {
   DecoderOutput,
   DecoderRunner,
   DecoderShape,
+  TopLogits,
 } from '../../../src/engine/decoder-runner.js';
+import { topLogits } from '../../../src/models/manifest.js';
 
 export const fakeShape: DecoderShape = {
   layers: 2,
@@ -40,6 +42,19 @@ export function fakeGreedy(prompt: ArrayLike<number>, count: number): number[] {
   return drawn;
 }
 
+/** The largest logits of each row, as a graph gives them. */
+function topOf(logits: Float32Array, rows: number): TopLogits {
+  const count = Math.min(topLogits, logits.length / rows);
+  const top = { count, tokens: new Int32Array(rows * count), logits: new Float32Array(rows * count) };
+  for (let row = 0; row < rows; row++) {
+    const own = logits.subarray((row * logits.length) / rows, ((row + 1) * logits.length) / rows);
+    const tokens = Int32Array.from(own.keys()).sort((a, b) => own[b]! - own[a]! || a - b);
+    top.tokens.set(tokens.subarray(0, count), row * count);
+    for (let place = 0; place < count; place++) top.logits[row * count + place] = own[tokens[place]!]!;
+  }
+  return top;
+}
+
 /**
  * A decoder whose keys and values say which token stands at which position, and whose logits are a function of the
  * history that a row sees by its lengths and the cache. It throws when that history has gaps, or differs between
@@ -64,7 +79,9 @@ export class FakeDecoderRunner implements DecoderRunner {
     }
     const keys = Array.from({ length: layers }, (_, layer) => this.#fresh(batch, layer, 1));
     const values = Array.from({ length: layers }, (_, layer) => this.#fresh(batch, layer, -1));
-    const output = { logits, keys, values };
+    const output = batch.topIsEnough
+      ? { logits: new Float32Array(0), top: topOf(logits, batch.rows), keys, values }
+      : { logits, keys, values };
     this.onOutput(output);
     return output;
   }

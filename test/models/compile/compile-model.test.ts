@@ -108,6 +108,41 @@ test('an aborted compilation ends with the reason', async () => {
 });
 
 test.each([
+  ['decoder/llama-tied', 'int8', ['llama']],
+  ['decoder/llama-tied', 'int4', ['llama']],
+  ['decoder/llama-tied', 'float32', []],
+  ['encoder/bert-bi-encoder', 'int8', []],
+] as const)('states are measured where a cache is in bytes: %s in %s', async (fixture, weights, expected) => {
+  const measured: string[] = [];
+  await compileModel({
+    checkpoint: await openFixture(fixture),
+    weights,
+    folder: await temporaryFolder(),
+    measureStates: (graph) => {
+      measured.push(graph.manifest.architecture);
+      return measureStates(graph);
+    },
+  });
+  expect(measured).toEqual(expected);
+});
+
+test('an abort while states are measured ends the compilation with the reason', async () => {
+  const abort = new AbortController();
+  const compiling = compileModel({
+    checkpoint: await openFixture('decoder/llama-tied'),
+    weights: 'int8',
+    folder: await temporaryFolder(),
+    measureStates: (graph) => {
+      const measuring = measureStates(graph);
+      abort.abort(new Error('not wanted any more'));
+      return measuring;
+    },
+    signal: abort.signal,
+  });
+  await expect(compiling).rejects.toThrow('not wanted any more');
+});
+
+test.each([
   ['decoder/llama-tied', { kvHeads: 4 }, 'self_attn.k_proj.weight'],
   ['decoder/llama-tied', { intermediateSize: 128 }, 'mlp.gate_proj.weight'],
   ['decoder/llama-tied', { tiedEmbeddings: false }, 'lm_head.weight'],

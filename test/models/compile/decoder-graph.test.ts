@@ -44,6 +44,8 @@ test('a graph has the inputs and outputs that the engine speaks', async () => {
     'new.0.value',
     'new.1.key',
     'new.1.value',
+    'top.logits',
+    'top.tokens',
   ]);
 });
 
@@ -74,6 +76,52 @@ test('the logits are those of the row asked for', async () => {
   expect(logits).toHaveLength(2 * 512);
   expect(largestDifference(short.logits, logits.subarray(512))).toBeLessThan(1e-4);
 });
+
+test('the largest logits are those of all, the largest first', async () => {
+  const model = await decoder('decoder/llama-tied');
+  const runner = new OnnxDecoderRunner(model.session, model.shape);
+  const inputs = new BatchBuilder().build([
+    { cached: 0, tokens: prompt },
+    { cached: 0, tokens: prompt.slice(0, 4) },
+  ]);
+  const past = noPast(model.shape, 2);
+  const { logits } = await runner.run({ ...inputs, past });
+  const { top } = await runner.run({ ...inputs, past, topIsEnough: true });
+  expect(top!.count).toBe(64);
+  for (const row of [0, 1]) {
+    const own = logits.subarray(512 * row, 512 * (row + 1));
+    const tokens = [...own.keys()].sort((a, b) => own[b]! - own[a]! || a - b).slice(0, 64);
+    expect([...top!.tokens.subarray(64 * row, 64 * (row + 1))]).toEqual(tokens);
+    expect([...top!.logits.subarray(64 * row, 64 * (row + 1))]).toEqual(tokens.map((token) => own[token]));
+  }
+});
+
+test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
+  '%s in int8 fills the bytes of its cache, and cuts few numbers off',
+  async (name) => {
+    const model = await decoder(`decoder/${name}`, 'int8');
+    const { cache } = await extend(model, prompt);
+    const { keys, values } = cache.view(0, 1)[0]!;
+    const { kvHeads, headSize } = model.shape;
+    for (const [{ data }, positionsLast] of [
+      [keys, true],
+      [values, false],
+    ] as const) {
+      const held: number[] = [];
+      for (let line = 0; line < kvHeads * headSize; line++) {
+        for (let position = 0; position < prompt.length; position++) {
+          const head = Math.floor(line / headSize);
+          const place = positionsLast
+            ? line * cache.capacity + position
+            : (head * cache.capacity + position) * headSize + (line % headSize);
+          held.push(Math.abs(data[place]! - 128));
+        }
+      }
+      expect(Math.max(...held)).toBeGreaterThan(64);
+      expect(held.filter((size) => size >= 127).length / held.length).toBeLessThan(0.02);
+    }
+  },
+);
 
 // Measured on these models of 64 dimensions, whose random weights round worse than trained ones: at most 0.09 of
 // the logits' own deviation.
