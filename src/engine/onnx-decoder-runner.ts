@@ -6,24 +6,20 @@ import type { OnnxSession, Tensor } from './onnx-session.js';
 export class OnnxDecoderRunner implements DecoderRunner {
   readonly shape: DecoderShape;
   readonly #session: OnnxSession;
-  readonly #states: readonly string[];
 
   constructor(session: OnnxSession, shape: DecoderShape) {
     this.#session = session;
     this.shape = shape;
-    const layers = Array.from({ length: shape.layers }, (_, layer) => layer);
-    this.#states = layers.flatMap((layer) => [`new.${layer}.key`, `new.${layer}.value`]);
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
     const scores = batch.topIsEnough ? ['top.logits', 'top.tokens'] : ['logits'];
-    const outputs = await this.#session.run(decoderFeeds(batch), [...scores, ...this.#states]);
-    const keys: (Float32Array | Uint8Array)[] = [];
-    const values: (Float32Array | Uint8Array)[] = [];
-    for (let layer = 0; layer < this.shape.layers; layer++) {
-      keys.push(outputs[`new.${layer}.key`]!.data as Float32Array | Uint8Array);
-      values.push(outputs[`new.${layer}.value`]!.data as Float32Array | Uint8Array);
-    }
+    const outputs = await this.#session.run(decoderFeeds(batch), [...scores, 'new']);
+    const states = outputs.new!.data as Float32Array | Uint8Array;
+    const size = states.length / this.shape.layers / 2;
+    const part = (index: number) => states.subarray(index * size, (index + 1) * size);
+    const keys = Array.from({ length: this.shape.layers }, (_, layer) => part(2 * layer));
+    const values = Array.from({ length: this.shape.layers }, (_, layer) => part(2 * layer + 1));
     if (!batch.topIsEnough) return { logits: outputs.logits!.data as Float32Array, keys, values };
     const { data: logits, dims } = outputs['top.logits']!;
     const tokens = outputs['top.tokens']!.data as Int32Array;

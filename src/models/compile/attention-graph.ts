@@ -45,7 +45,7 @@ interface States {
   readonly value: Value;
 }
 
-/** What the scales of a layer are made of: its states, and what attention mixes of the values, of the queries' shape. */
+/** What the scales of a layer are made of: its states, and what attention mixes of the values, [R, heads * headSize]. */
 export interface MeasuredStates extends States {
   readonly mixed: Value;
 }
@@ -61,7 +61,8 @@ export interface MeasuredStates extends States {
  *   keys are [B, kvHeads, headSize, T], as the right side of a product wants them. Positions beyond a sequence's own
  *   may hold anything.
  *
- * Outputs: `new.L.key` (rotated) and `new.L.value`, of the same type, [B, S, kvHeads * headSize].
+ * Output: `new`, of the same type, [layers * 2 * B, S, kvHeads * headSize]: by layer the new keys (rotated), then the
+ * new values. One output, since each costs as much as several small operators.
  *
  * Several sequences that have cached positions can be run together only when S is 1: ONNX Runtime's
  * `GroupQueryAttention` takes no others.
@@ -136,29 +137,29 @@ export class AttentionGraph {
     };
     const mixed = scales
       ? this.#attendInBytes(layer, states, () => scales.layer(layer).score)
-      : this.#attendInFloats(layer, states);
+      : this.#grouped(states, `past.${layer}.key`, `past.${layer}.value`);
     this.#measured[layer] = { ...states, mixed };
-    return graph.node('Reshape', [mixed, graph.shape(-1, heads * headSize)]);
+    return mixed;
   }
 
-  #attendInFloats(layer: number, states: States): Value {
-    const { graph, config } = this.#options;
-    const dims = ['B', 'S', config.kvHeads * config.headSize];
-    graph.output(`new.${layer}.key`, states.key, 'float32', dims);
-    graph.output(`new.${layer}.value`, states.value, 'float32', dims);
-    return this.#grouped(states, `past.${layer}.key`, `past.${layer}.value`);
+  /** Declares what the layers add to the cache; to be called when all have been added. */
+  finish(): void {
+    const { graph, config, scales } = this.#options;
+    const all = this.#measured.flatMap(({ key, value }) => [key, value]);
+    const states = graph.node('Concat', all, { axis: int(0) });
+    const dims = ['N', 'S', config.kvHeads * config.headSize];
+    if (!scales) graph.output('new', states, 'float32', dims);
+    else {
+      const bytes = graph.node('QuantizeLinear', [states, graph.scalar(1), graph.byteScalar(zeroPoint)]);
+      graph.output('new', bytes, 'uint8', dims);
+    }
   }
 
   /** Products of bytes are quickest for one position of each sequence, products in float32 for many of one. */
   #attendInBytes(layer: number, states: States, scoreScale: () => number): Value {
-    const { graph, config } = this.#options;
-    const dims = ['B', 'S', config.kvHeads * config.headSize];
+    const { graph } = this.#options;
     const zero = graph.byteScalar(zeroPoint);
     const one = graph.scalar(1);
-    for (const part of ['key', 'value'] as const) {
-      const bytes = graph.node('QuantizeLinear', [states[part], one, zero]);
-      graph.output(`new.${layer}.${part}`, bytes, 'uint8', dims);
-    }
     return graph.choose(
       this.#shared.isPrefill,
       () => {
@@ -187,7 +188,7 @@ export class AttentionGraph {
         scale: laterFloat(() => scoreScale() / Math.sqrt(headSize)),
       },
     );
-    return mixed!;
+    return graph.node('Reshape', [mixed!, graph.shape(-1, heads * headSize)]);
   }
 
   /**
@@ -240,7 +241,7 @@ export class AttentionGraph {
       mix(fine, fineStep, zero),
       graph.node('Mul', [ownWeights!, own(value)]),
     ]);
-    return graph.node('Reshape', [mixed, graph.shape(0, 1, heads * headSize)]);
+    return graph.node('Reshape', [mixed, graph.shape(-1, heads * headSize)]);
   }
 
   /**

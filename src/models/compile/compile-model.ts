@@ -87,7 +87,7 @@ async function measure(
         name: `${part}.${index}`,
         value,
         type: 'float32',
-        dims: ['B', 'S', 'W'],
+        dims: part === 'mixed' ? ['R', 'W'] : ['B', 'S', 'W'],
       }),
     ),
   );

@@ -52,6 +52,7 @@ export async function buildDecoderGraph(
     onProgress((layer + 2) / steps);
   }
   signal.throwIfAborted();
+  attention.finish();
   await addHead(build, stream);
   onProgress(1);
   return attention.measured;
