@@ -1,6 +1,5 @@
 import type { KvFormat } from '../models/manifest.js';
-import type { KvLayer } from './kv-cache.js';
-import type { KvTensor } from './kv-plane.js';
+import type { KvLayer, KvTensor } from './kv-plane.js';
 
 /** The dimensions of a decoder that its engine must know. */
 export interface DecoderShape {

@@ -1,5 +1,5 @@
 import type { DecoderOutput, DecoderShape } from './decoder-runner.js';
-import { KvPlane, type KvTensor } from './kv-plane.js';
+import { type KvLayer, KvPlane, type KvTensor } from './kv-plane.js';
 
 export type KvShape = Pick<DecoderShape, 'layers' | 'kvHeads' | 'headSize' | 'kvFormat'>;
 
@@ -7,12 +7,6 @@ export type KvShape = Pick<DecoderShape, 'layers' | 'kvHeads' | 'headSize' | 'kv
 export function bytesPerPosition({ layers, kvHeads, headSize, kvFormat }: KvShape): number {
   const bytes = { float32: Float32Array, int8: Uint8Array }[kvFormat].BYTES_PER_ELEMENT;
   return layers * kvHeads * 2 * headSize * bytes;
-}
-
-/** What the cache keeps of one layer. */
-export interface KvLayer<Part> {
-  readonly keys: Part;
-  readonly values: Part;
 }
 
 export interface KvCacheSettings {

@@ -15,6 +15,12 @@ export interface KvTensor {
   readonly dims: readonly number[];
 }
 
+/** What the cache keeps of one layer. */
+export interface KvLayer<Part> {
+  readonly keys: Part;
+  readonly values: Part;
+}
+
 /** Whole vectors are moved four bytes at a time. */
 const wordBytes = Int32Array.BYTES_PER_ELEMENT;
 

@@ -6,8 +6,9 @@ import { decoderFeeds } from './onnx-decoder-runner.js';
 import { OnnxSession } from './onnx-session.js';
 
 /**
- * The largest magnitudes that the elements of a layer's queries, keys and values have, and of what attention mixes of
- * the values, in the order of their heads.
+ * How far a layer's queries, keys and values reach, and what attention mixes of the values, by element in the order of
+ * their heads. Of queries and keys it is the largest length of the pair that rotary positions turn, for both its
+ * elements: at some other position either may be as large. Of the others it is the largest magnitude.
  */
 export interface StateRange {
   readonly query: Float32Array;
@@ -26,7 +27,7 @@ export interface MeasureStatesOptions {
 }
 
 /**
- * Runs a decoder over sequences of tokens and finds the largest magnitudes that its queries, keys and values have.
+ * Runs a decoder over sequences of tokens and finds how far its queries, keys and values reach.
  * @throws Error when the graph cannot be run; the signal's reason when it aborts
  */
 export async function measureStates(options: MeasureStatesOptions): Promise<StateRange[]> {
@@ -47,9 +48,9 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
       const inputs = batches.build([{ cached: 0, tokens }]);
       const outputs = await session.run(decoderFeeds({ ...inputs, past: noPast(shape, 1) }));
       for (const [layer, range] of ranges.entries()) {
-        for (const part of ['query', 'key', 'value', 'mixed'] as const) {
-          widen(range[part], outputs[`${part}.${layer}`]!.data as Float32Array);
-        }
+        const rows = (part: keyof StateRange) => outputs[`${part}.${layer}`]!.data as Float32Array;
+        for (const part of ['query', 'key'] as const) widenPairs(range[part], rows(part), shape.headSize);
+        for (const part of ['value', 'mixed'] as const) widen(range[part], rows(part));
       }
     }
   } finally {
@@ -64,6 +65,19 @@ function widen(range: Float32Array, rows: Float32Array): void {
     for (let at = 0; at < range.length; at++) {
       const magnitude = Math.abs(rows[from + at]!);
       if (magnitude > range[at]!) range[at] = magnitude;
+    }
+  }
+}
+
+/** @param rows [n, range.length], each of heads whose halves are the two elements of each pair */
+function widenPairs(range: Float32Array, rows: Float32Array, headSize: number): void {
+  const half = headSize / 2;
+  for (let from = 0; from < rows.length; from += range.length) {
+    for (let head = 0; head < range.length; head += headSize) {
+      for (let at = head; at < head + half; at++) {
+        const length = Math.sqrt(rows[from + at]! ** 2 + rows[from + at + half]! ** 2);
+        if (length > range[at]!) range[at] = range[at + half] = length;
+      }
     }
   }
 }

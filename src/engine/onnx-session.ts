@@ -63,6 +63,9 @@ export class OnnxSession {
       interOpNumThreads: 1,
       executionMode: 'sequential',
       graphOptimizationLevel: 'all',
+      // A plan of the memory is kept for every shape that inputs ever had, and for each branch of a graph of its own:
+      // batches have thousands of shapes, and what is kept never shrinks.
+      enableMemPattern: false,
       logSeverityLevel: 3,
       ...(options.profilePrefix !== undefined && {
         enableProfiling: true,

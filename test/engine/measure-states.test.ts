@@ -11,7 +11,7 @@ const shape: DecoderShape = {
   layers: 2,
   heads: 4,
   kvHeads: 2,
-  headSize: 3,
+  headSize: 4,
   vocabularySize: 10,
   kvFormat: 'int8',
 };
@@ -53,7 +53,7 @@ beforeEach(async () => {
   await writeFile(path, graph.encode());
 });
 
-test('ranges are the largest magnitudes of each element, by layer, over all sequences', async () => {
+test('ranges are how far each element reaches, by layer, over all sequences', async () => {
   const sequences = [Int32Array.of(1, 4, 4), Int32Array.of(7), Int32Array.of(2, 1)];
   const ranges = await measureStates({ graph: path, shape, sequences, threads: 1 });
   expect(ranges).toHaveLength(shape.layers);
@@ -62,8 +62,14 @@ test('ranges are the largest magnitudes of each element, by layer, over all sequ
     for (const part of parts) {
       const numbers = table(part, layer);
       const width = widthOf(part);
+      const isTurned = part === 'query' || part === 'key';
+      const reach = (token: number, element: number) => {
+        const other = element % 4 < 2 ? element + 2 : element - 2;
+        const [own, partner] = [element, other].map((place) => numbers[token * width + place]!);
+        return isTurned ? Math.sqrt(own! ** 2 + partner! ** 2) : Math.abs(own!);
+      };
       const expected = Float32Array.from({ length: width }, (_, element) =>
-        Math.max(...[1, 2, 4, 7].map((token) => Math.abs(numbers[token * width + element]!))),
+        Math.max(...[1, 2, 4, 7].map((token) => reach(token, element))),
       );
       expect(range[part], `${part} of layer ${layer}`).toEqual(expected);
     }

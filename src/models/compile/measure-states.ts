@@ -1,8 +1,9 @@
 import type { DecoderManifest } from '../manifest.js';
 
 /**
- * The largest magnitudes that the elements of a layer's queries, keys and values have, and of what attention mixes of
- * the values, in the order of their heads.
+ * How far a layer's queries, keys and values reach, and what attention mixes of the values, by element in the order of
+ * their heads. Of queries and keys it is the largest length of the pair that rotary positions turn, for both its
+ * elements: at some other position either may be as large. Of the others it is the largest magnitude.
  */
 export interface StateRange {
   /** [heads * headSize] */

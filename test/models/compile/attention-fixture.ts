@@ -41,8 +41,8 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
     graph.output('mixed', await attention.attend(0, packed), 'float32', ['R', width]);
     const { query, key } = attention.measured[0]!;
     graph.output('query', query, 'float32', ['B', 'S', width]);
-    // In float32 what is cached is the key itself, and a value has one name.
-    if (inBytes) graph.output('key', key, 'float32', ['B', 'S', kvWidth]);
+    graph.output('key', key, 'float32', ['B', 'S', kvWidth]);
+    attention.finish();
   });
 
   /**
@@ -82,10 +82,10 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
       ...decoderFeeds({ ...inputs, past: [{ keys: tensor('keys'), values: tensor('values') }] }),
       packed: { type: 'float32', data, dims: [rows.length * inputs.width, width + 2 * kvWidth] },
     });
-    const byPosition = (name: string, elements: number) =>
+    const byPosition = (name: string, elements: number, part = 0) =>
       rows.map((_, row) =>
         Array.from({ length: inputs.width }, (__, position) => {
-          const from = (row * inputs.width + position) * elements;
+          const from = ((part * rows.length + row) * inputs.width + position) * elements;
           return Array.from(
             (outputs[name]!.data as Float32Array | Uint8Array).subarray(from, from + elements),
           );
@@ -94,10 +94,10 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
     return {
       mixed: byPosition('mixed', width),
       query: byPosition('query', width),
-      key: byPosition(inBytes ? 'key' : 'new.0.key', kvWidth),
-      newKeys: byPosition('new.0.key', kvWidth),
-      newValues: byPosition('new.0.value', kvWidth),
-      types: [outputs['new.0.key']!.type, outputs['new.0.value']!.type],
+      key: byPosition('key', kvWidth),
+      newKeys: byPosition('new', kvWidth),
+      newValues: byPosition('new', kvWidth, 1),
+      type: outputs.new!.type,
     };
   }
   return { run, scoreScale: (scales?.layer(0).score ?? 1) / Math.sqrt(headSize), scales };

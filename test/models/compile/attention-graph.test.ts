@@ -232,8 +232,8 @@ describe('in bytes', () => {
     async (_, fresh) => {
       const { run } = await open();
       const row = makeRow(4, fresh, 5, 200);
-      const { key, newKeys, newValues, types } = await run([row], 8);
-      expect(types).toEqual(['uint8', 'uint8']);
+      const { key, newKeys, newValues, type } = await run([row], 8);
+      expect(type).toBe('uint8');
       expect(newKeys[0]).toEqual(key[0]!.map((numbers) => numbers.map(toByte)));
       const values = row.packed.map((numbers) => Array.from(numbers).slice(width + kvWidth));
       expect(newValues[0]).toEqual(
