@@ -41,7 +41,6 @@ export interface KvPart {
  */
 export class KvCache {
   readonly bytesPerPosition: number;
-  readonly #shape: KvShape;
   readonly #layers: readonly KvLayer<KvPlane>[];
   readonly #positions: number;
   /** Positions that each row holds. */
@@ -50,7 +49,6 @@ export class KvCache {
   #capacity = 0;
 
   constructor({ shape, slots, contextLength, maxBytes }: KvCacheSettings) {
-    this.#shape = shape;
     this.bytesPerPosition = bytesPerPosition(shape);
     this.#positions = Math.min(Math.floor(maxBytes / this.bytesPerPosition), slots * contextLength);
     const { kvHeads, headSize, kvFormat } = shape;
@@ -104,14 +102,10 @@ export class KvCache {
         throw new Error('KV cache: append beyond capacity. This is a bug.');
       }
     }
-    const { kvHeads, headSize } = this.#shape;
+    const places = parts.map((part) => ({ ...part, position: this.#lengths[part.row]! }));
     for (const [index, { keys, values }] of this.#layers.entries()) {
-      for (const { row, tokens, outputRow } of parts) {
-        const position = this.#lengths[row]!;
-        const from = outputRow * width * kvHeads * headSize;
-        keys.append(output.keys[index]!, from, row, position, tokens);
-        values.append(output.values[index]!, from, row, position, tokens);
-      }
+      keys.append(output.keys[index]!, width, places);
+      values.append(output.values[index]!, width, places);
     }
     for (const { row, tokens } of parts) this.#lengths[row]! += tokens;
   }
@@ -177,8 +171,12 @@ export class KvCache {
 }
 
 /** The past of `rows` rows that have none. */
-export function noPast(shape: KvShape, rows: number): KvLayer<KvTensor>[] {
-  return new KvCache({ shape, slots: rows, contextLength: 0, maxBytes: 0 }).view(0, rows);
+export function noPast({ layers, kvHeads, headSize, kvFormat }: KvShape, rows: number): KvLayer<KvTensor>[] {
+  const inBytes = kvFormat === 'int8';
+  const data = inBytes ? new Uint8Array(0) : new Float32Array(0);
+  const values = { data, dims: [rows, kvHeads, 0, headSize] };
+  const keys = inBytes ? { data, dims: [rows, kvHeads, headSize, 0] } : values;
+  return new Array<KvLayer<KvTensor>>(layers).fill({ keys, values });
 }
 
 /**

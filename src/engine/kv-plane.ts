@@ -15,6 +15,14 @@ export interface KvTensor {
   readonly dims: readonly number[];
 }
 
+/** Where the first `tokens` new positions of one row of an output go: to `position` of `row` and those behind it. */
+export interface KvPlace {
+  readonly outputRow: number;
+  readonly row: number;
+  readonly position: number;
+  readonly tokens: number;
+}
+
 /** What the cache keeps of one layer. */
 export interface KvLayer<Part> {
   readonly keys: Part;
@@ -74,23 +82,27 @@ export class KvPlane {
   }
 
   /**
-   * Puts new positions of a row in their place.
+   * Puts new positions of rows in their places.
    * @param source [rows, width, kvHeads, headSize]
-   * @param from the element at which the row's first position begins
    */
-  append(source: KvTensor['data'], from: number, row: number, position: number, tokens: number): void {
+  append(source: KvTensor['data'], width: number, places: readonly KvPlace[]): void {
     const { kvHeads, headSize, positionsLast } = this.#settings;
     const lines = kvHeads * this.#lines;
     const capacity = this.#capacity;
     if (positionsLast) {
-      const to = row * lines * capacity + position;
-      scatter(source, from, this.#array, { to, lines, stride: capacity, tokens });
+      for (const { row, outputRow, position, tokens } of places) {
+        const to = row * lines * capacity + position;
+        scatter(source, outputRow * width * lines, this.#array, { to, lines, stride: capacity, tokens });
+      }
       return;
     }
+    const words = wordsOf(source);
     const unit = (headSize * source.BYTES_PER_ELEMENT) / wordBytes;
-    const to = (row * lines * capacity + position) * unit;
-    const at = (from / headSize) * unit;
-    gather(wordsOf(source), at, this.#words, { to, heads: kvHeads, unit, stride: capacity * unit, tokens });
+    for (const { row, outputRow, position, tokens } of places) {
+      const from = outputRow * width * kvHeads * unit;
+      const to = (row * kvHeads * capacity + position) * unit;
+      gather(words, from, this.#words, { to, heads: kvHeads, unit, stride: capacity * unit, tokens });
+    }
   }
 
   /** Copies `count` positions of a row from or to `outside`, [kvHeads, lines, count, unit]. */
