@@ -47,6 +47,8 @@ export function sumOperators(events: readonly ProfileEvent[], runs: number): Ope
   const from = starts.sort((a, b) => a - b).at(-runs) ?? 0;
   const spent = { projections: 0, attention: 0, rest: 0 };
   for (const event of events) {
+    // The time of an `If` is that of the operators in its branch, which are here themselves.
+    if (event.args?.op_name === 'If') continue;
     if (event.cat === 'Node' && event.name.endsWith('_kernel_time') && event.ts >= from) {
       spent[kindOf(event)] += event.dur;
     }
@@ -55,8 +57,12 @@ export function sumOperators(events: readonly ProfileEvent[], runs: number): Ope
   return { projections: spent.projections / total, attention: spent.attention / total };
 }
 
+/** Operators of attention on tensors that are not by head. */
+const ofAttention = /^(GroupQueryAttention|MultiHeadAttention|RotaryEmbedding)$/;
+
 /** Tensors by head have four dimensions, and only those: everything that touches them is attention. */
 function kindOf({ args }: ProfileEvent): keyof OperatorShares | 'rest' {
+  if (ofAttention.test(args?.op_name ?? '')) return 'attention';
   const shapes = [...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])];
   if (shapes.some((shape) => Object.values(shape)[0]?.length === 4)) return 'attention';
   return /MatMul|Gemm|^Abs$|^ReduceMax$|QuantizeLinear/.test(args?.op_name ?? '') ? 'projections' : 'rest';

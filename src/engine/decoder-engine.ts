@@ -1,4 +1,3 @@
-import { topLogits } from '../models/manifest.js';
 import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
@@ -10,6 +9,7 @@ import { PromptCuts } from './prompt-cuts.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
 import { type Chunk, type RowCopy, Scheduler, type Step } from './scheduler.js';
+import { isDecidedByTop, type Scores, scoresOf } from './scores.js';
 import { type Choice, createGeneration, type Generation, type Sequence } from './sequence.js';
 import { Stopwatch } from './stopwatch.js';
 
@@ -20,12 +20,6 @@ export interface DecoderEngineSettings {
   readonly maxBatchTokens: number;
   readonly chunkTokens: number;
   readonly prefixBytes: number;
-}
-
-/** What the tokens of one row are drawn by: all logits, or those of some tokens. */
-interface Scores {
-  readonly logits: Float32Array;
-  readonly tokens?: Int32Array;
 }
 
 type Command =
@@ -241,10 +235,11 @@ export class DecoderEngine implements StepEngine {
 
   /** Puts the new keys and values into the cache. A row that is not finite would poison its successors: it fails. */
   #append({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
+    const { vocabularySize } = this.#runner.shape;
     const width = Math.max(...chunks.map(({ tokens }) => tokens));
     this.#fit(Math.max(...chunks.map(({ sequence, tokens }) => sequence.cached + tokens)));
     for (const [outputRow, { sequence, tokens }] of chunks.entries()) {
-      const { logits } = this.#scores(output, outputRow);
+      const { logits } = scoresOf(output, outputRow, vocabularySize);
       if (tokens > 0 && !Number.isFinite(logits[0])) {
         this.#fail(sequence.generation, 'the model gave a result that is not a number', events);
       }
@@ -274,11 +269,12 @@ export class DecoderEngine implements StepEngine {
 
   /** Draws from the logits of every row whose prompt has been read. */
   async #sample({ chunks }: Step, output: DecoderOutput, events: EngineEvent[]): Promise<void> {
+    const { vocabularySize } = this.#runner.shape;
     for (const [row, { sequence }] of chunks.entries()) {
       if (sequence.row === -1) continue;
       const { generation } = sequence;
       if (sequence.cached < generation.request.prompt.length) continue;
-      const scores = this.#scores(output, row);
+      const scores = scoresOf(output, row, vocabularySize);
       const branching = sequence.choice === undefined;
       for (const choice of sequence.choice ? [sequence.choice] : [...generation.choices]) {
         if (sequence.row === -1) break;
@@ -341,14 +337,6 @@ export class DecoderEngine implements StepEngine {
     if (finish !== undefined) this.#finish(generation, choice);
   }
 
-  #scores({ logits, top }: DecoderOutput, row: number): Scores {
-    const width = top ? top.count : this.#runner.shape.vocabularySize;
-    const from = row * width;
-    return top
-      ? { logits: top.logits.subarray(from, from + width), tokens: top.tokens.subarray(from, from + width) }
-      : { logits: logits.subarray(from, from + width) };
-  }
-
   #fail(generation: Generation, reason: string, events: EngineEvent[]): void {
     if (this.#scheduler.find(generation.request.id) !== generation) return;
     this.#remove(generation);
@@ -377,18 +365,6 @@ export class DecoderEngine implements StepEngine {
     const longest = rows.reduce((most, { cached }) => Math.max(most, cached), positions);
     this.#stopwatch.time('copy', () => this.#cache.fit({ rows: rows.length, longest, limit }));
   }
-}
-
-/** Whether whatever is drawn when a chunk has run is decided by the largest logits. */
-function isDecidedByTop({ sequence, tokens }: Chunk): boolean {
-  const { generation, cached, choice } = sequence;
-  const { prompt, topLogprobs } = generation.request;
-  if (tokens === 0 || cached + tokens < prompt.length) return true;
-  const drawing = choice ? [choice] : generation.choices;
-  return (
-    topLogprobs === undefined &&
-    drawing.every(({ grammar, sampler }) => !grammar && sampler.isDecidedBy(topLogits))
-  );
 }
 
 function batchRow({ sequence, tokens }: Chunk): BatchRow {

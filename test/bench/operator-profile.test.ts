@@ -26,6 +26,18 @@ describe('an operator profile', () => {
     expect(sumOperators(events, 1)).toEqual({ projections: 0.4, attention: 0.4 });
   });
 
+  it('counts the operators of a branch once, and fused attention as attention', () => {
+    const events = [
+      run(0),
+      node(1, 60, 'MatMulIntegerToFloat', [8, 576]),
+      node(2, 10, 'RotaryEmbedding', [1, 8, 576]),
+      node(3, 30, 'GroupQueryAttention', [1, 8, 576]),
+      node(3, 40, 'If', [1]),
+    ];
+
+    expect(sumOperators(events, 1)).toEqual({ projections: 0.6, attention: 0.4 });
+  });
+
   it('is of the last runs alone, and of operators alone', () => {
     const events = [
       run(0),
