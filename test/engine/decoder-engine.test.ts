@@ -196,6 +196,19 @@ describe('decoding', () => {
     expect(event.topLogprobs?.[0]?.logprob).toBeCloseTo(logits[likeliest[0]!]! - normalizer, 5);
   });
 
+  it('all logits are asked for only in the steps in which a draw needs them, and change no text', async () => {
+    const { engine, runner } = build();
+    const enough: unknown[] = [];
+    runner.onRun = ({ topIsEnough }) => void enough.push(topIsEnough);
+    engine.generate(generateRequest('long', { prompt: prompt(5, 1), maxTokens: 12 }));
+    engine.generate(generateRequest('short', { prompt: prompt(5, 2), maxTokens: 3, topLogprobs: 2 }));
+    const events = await drain(engine);
+    expect(tokensOf(events, 'long')).toEqual(fakeGreedy(prompt(5, 1), 12));
+    expect(tokensOf(events, 'short')).toEqual(fakeGreedy(prompt(5, 2), 3));
+    // Both prompts are read in one step and draw in it, and two more steps end the short one.
+    expect(enough).toEqual([false, false, false, ...new Array(9).fill(true)]);
+  });
+
   it('no log-probabilities are reported unless asked for', async () => {
     const { engine } = build();
     engine.generate(generateRequest('a', { maxTokens: 1 }));
