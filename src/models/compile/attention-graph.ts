@@ -1,4 +1,4 @@
-import type { DecoderConfig } from './checkpoint.js';
+import { CheckpointError, type DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, ints, laterFloat, type Value } from './graph.js';
 import type { Tensors } from './linear-layer.js';
 import { rotaryCaches } from './rotary.js';
@@ -77,10 +77,13 @@ export class AttentionGraph {
     this.#shared = shared;
   }
 
-  /** Declares the inputs. */
+  /** Declares the inputs. @throws CheckpointError when the operators cannot take heads of that size */
   static async create(options: AttentionGraphOptions): Promise<AttentionGraph> {
     const { graph, config, ids, scales } = options;
     const { heads, kvHeads, headSize, contextLength, layers } = config;
+    if (headSize % 8 !== 0) {
+      throw new CheckpointError(`heads of ${headSize} numbers: what can be served is multiples of 8`);
+    }
     const positions = graph.input('position_ids', 'int64', ['B', 'S']);
     const lengths = graph.input('lengths', 'int32', ['B']);
     const longest = graph.input('longest', 'int32', [1]);

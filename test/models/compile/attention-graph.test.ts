@@ -313,3 +313,8 @@ describe('in bytes', () => {
     }
   });
 });
+
+test('heads that the operators cannot take are refused by their size', async () => {
+  const odd = { ...config, headSize: 12 };
+  await expect(openAttention({ config: odd, kvFormat: 'float32' })).rejects.toThrow(/heads of 12 numbers/);
+});
