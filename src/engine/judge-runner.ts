@@ -1,4 +1,4 @@
-import { BatchBuilder } from './batch.js';
+import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { EncoderBatch, EncoderRunner, EncoderShape } from './encoder-runner.js';
 import type { JudgeTokens } from './engine.js';
@@ -12,8 +12,8 @@ export interface JudgeRunnerOptions {
   readonly chunkTokens: number;
 }
 
-/** What the first chunks of sequences gave, `width` tokens each. */
-interface Beginning extends DecoderOutput {
+/** What pieces of sequences gave, `width` tokens each. */
+interface Piece extends DecoderOutput {
   readonly width: number;
 }
 
@@ -39,7 +39,9 @@ export class JudgeRunner implements EncoderRunner {
   async run(batch: EncoderBatch): Promise<Float32Array> {
     const sequences = sequencesOf(batch);
     const chunk = this.#chunkTokens;
-    const first = await this.#read(sequences.map((sequence) => sequence.slice(0, chunk)));
+    const first = await this.#read(
+      sequences.map((sequence) => ({ cached: 0, tokens: sequence.slice(0, chunk) })),
+    );
     const judged = new Float32Array(sequences.length);
     // One after the other: they share the arrays of the inputs, and one cache at a time is enough.
     for (const [row, sequence] of sequences.entries()) {
@@ -53,34 +55,27 @@ export class JudgeRunner implements EncoderRunner {
     await this.#runner.close();
   }
 
-  /** Reads the beginnings of sequences together. */
-  async #read(beginnings: readonly number[][]): Promise<Beginning> {
-    const inputs = this.#batches.build(beginnings.map((tokens) => ({ cached: 0, tokens })));
-    const past = noPast(this.#runner.shape, beginnings.length);
+  /** Reads pieces of sequences together; behind `past` only one piece at a time. */
+  async #read(pieces: readonly BatchRow[], past = noPast(this.#runner.shape, pieces.length)): Promise<Piece> {
+    const inputs = this.#batches.build(pieces);
     return { ...(await this.#runner.run({ ...inputs, past })), width: inputs.width };
   }
 
-  /** Reads the rest of a sequence, whose beginning is row `row`: what is cached is read by one sequence at a time. */
-  async #readOn(
-    sequence: readonly number[],
-    row: number,
-    { width, ...beginning }: Beginning,
-  ): Promise<number> {
+  /** Reads the rest of a sequence, whose beginning is row `row` of `beginning`, one piece after the other. */
+  async #readOn(sequence: readonly number[], row: number, beginning: Piece): Promise<number> {
     const { shape } = this.#runner;
     const chunk = this.#chunkTokens;
-    const contextLength = sequence.length;
-    const cache = new KvCache({ shape, slots: 1, contextLength, maxBytes: Number.MAX_VALUE });
-    cache.fit({ rows: 1, longest: contextLength, limit: contextLength });
-    cache.append(beginning, width, [{ row: 0, outputRow: row, tokens: chunk }]);
-    let { logits } = beginning;
+    const positions = Math.floor((sequence.length - 1) / chunk) * chunk;
+    const cache = new KvCache({ shape, slots: 1, contextLength: positions, maxBytes: Number.MAX_VALUE });
+    cache.fit({ rows: 1, longest: positions, limit: positions });
+    let last = beginning;
+    let outputRow = row;
     for (let cached = chunk; cached < sequence.length; cached += chunk) {
-      const tokens = sequence.slice(cached, cached + chunk);
-      const inputs = this.#batches.build([{ cached, tokens }]);
-      const output = await this.#runner.run({ ...inputs, past: cache.view(0, 1) });
-      cache.append(output, inputs.width, [{ row: 0, outputRow: 0, tokens: tokens.length }]);
-      logits = output.logits;
+      cache.append(last, last.width, [{ row: 0, outputRow, tokens: chunk }]);
+      last = await this.#read([{ cached, tokens: sequence.slice(cached, cached + chunk) }], cache.view(0, 1));
+      outputRow = 0;
     }
-    return this.#judge(logits, 0);
+    return this.#judge(last.logits, outputRow);
   }
 
   #judge(logits: Float32Array, row: number): number {
