@@ -1,5 +1,12 @@
 import type { DecoderOutput, DecoderShape } from './decoder-runner.js';
-import { type KvLayer, KvPlane, type KvTensor } from './kv-plane.js';
+import {
+  emptyTensor,
+  type KvLayer,
+  type KvPlace,
+  KvPlane,
+  type KvPlaneSettings,
+  type KvTensor,
+} from './kv-plane.js';
 
 export type KvShape = Pick<DecoderShape, 'layers' | 'kvHeads' | 'headSize' | 'kvFormat'>;
 
@@ -29,11 +36,7 @@ export interface KvDemand {
 }
 
 /** The first `tokens` new positions of one row of an output, for one row of the cache. */
-export interface KvPart {
-  readonly row: number;
-  readonly outputRow: number;
-  readonly tokens: number;
-}
+export type KvPart = Omit<KvPlace, 'position'>;
 
 /**
  * Keys and values of the rows in use. All rows share one capacity, which follows the longest, and neighbouring rows
@@ -51,13 +54,10 @@ export class KvCache {
   constructor({ shape, slots, contextLength, maxBytes }: KvCacheSettings) {
     this.bytesPerPosition = bytesPerPosition(shape);
     this.#positions = Math.min(Math.floor(maxBytes / this.bytesPerPosition), slots * contextLength);
-    const { kvHeads, headSize, kvFormat } = shape;
-    const type = kvFormat === 'int8' ? 'uint8' : 'float32';
-    const plane = (positionsLast: boolean) =>
-      new KvPlane({ kvHeads, headSize, type, positionsLast }, this.#positions);
+    const { keys, values } = planesOf(shape);
     this.#layers = Array.from({ length: shape.layers }, () => ({
-      keys: plane(kvFormat === 'int8'),
-      values: plane(false),
+      keys: new KvPlane(keys, this.#positions),
+      values: new KvPlane(values, this.#positions),
     }));
     this.#lengths = new Int32Array(slots);
   }
@@ -171,12 +171,17 @@ export class KvCache {
 }
 
 /** The past of `rows` rows that have none. */
-export function noPast({ layers, kvHeads, headSize, kvFormat }: KvShape, rows: number): KvLayer<KvTensor>[] {
+export function noPast(shape: KvShape, rows: number): KvLayer<KvTensor>[] {
+  const { keys, values } = planesOf(shape);
+  const nothing = { keys: emptyTensor(keys, rows), values: emptyTensor(values, rows) };
+  return new Array<KvLayer<KvTensor>>(shape.layers).fill(nothing);
+}
+
+/** What the planes of each layer are made of. */
+function planesOf({ kvHeads, headSize, kvFormat }: KvShape): KvLayer<KvPlaneSettings> {
   const inBytes = kvFormat === 'int8';
-  const data = inBytes ? new Uint8Array(0) : new Float32Array(0);
-  const values = { data, dims: [rows, kvHeads, 0, headSize] };
-  const keys = inBytes ? { data, dims: [rows, kvHeads, headSize, 0] } : values;
-  return new Array<KvLayer<KvTensor>>(layers).fill({ keys, values });
+  const values = { kvHeads, headSize, type: inBytes ? 'uint8' : 'float32', positionsLast: false } as const;
+  return { keys: { ...values, positionsLast: inBytes }, values };
 }
 
 /**

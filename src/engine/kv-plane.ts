@@ -36,6 +36,17 @@ function wordsOf({ buffer, byteOffset, byteLength }: KvTensor['data']): Int32Arr
   return new Int32Array(buffer, byteOffset, byteLength / wordBytes);
 }
 
+const arrays = { float32: Float32Array, uint8: Uint8Array };
+
+/** What the graph takes of `rows` rows without positions. */
+export function emptyTensor(settings: KvPlaneSettings, rows: number): KvTensor {
+  return { data: new arrays[settings.type](0), dims: dimsOf(settings, rows, 0) };
+}
+
+function dimsOf({ kvHeads, headSize, positionsLast }: KvPlaneSettings, rows: number, capacity: number) {
+  return [rows, kvHeads, ...(positionsLast ? [headSize, capacity] : [capacity, headSize])];
+}
+
 /** Up to this many elements a loop is quicker than a call. */
 const shortCopy = 48;
 
@@ -56,9 +67,8 @@ export class KvPlane {
 
   /** The memory for `positions` is reserved now, but the system hands it out only as it is first written. */
   constructor(settings: KvPlaneSettings, positions: number) {
-    const { type, kvHeads, headSize, positionsLast } = settings;
-    const elements = positions * kvHeads * headSize;
-    this.#array = type === 'float32' ? new Float32Array(elements) : new Uint8Array(elements);
+    const { kvHeads, headSize, positionsLast } = settings;
+    this.#array = new arrays[settings.type](positions * kvHeads * headSize);
     this.#words = wordsOf(this.#array);
     this.#settings = settings;
     this.#lines = positionsLast ? headSize : 1;
@@ -72,12 +82,11 @@ export class KvPlane {
 
   /** Rows first..first+count-1; no copy. */
   view(first: number, count: number): KvTensor {
-    const { kvHeads, headSize, positionsLast } = this.#settings;
-    const capacity = this.#capacity;
-    const stride = kvHeads * headSize * capacity;
+    const { kvHeads, headSize } = this.#settings;
+    const stride = kvHeads * headSize * this.#capacity;
     return {
       data: this.#array.subarray(first * stride, (first + count) * stride),
-      dims: [count, kvHeads, ...(positionsLast ? [headSize, capacity] : [capacity, headSize])],
+      dims: dimsOf(this.#settings, count, this.#capacity),
     };
   }
 
@@ -127,9 +136,7 @@ export class KvPlane {
   /** The bytes of `count` positions from `offset` on, as `copy` takes them. */
   over(bytes: ArrayBuffer, offset: number, count: number): KvTensor['data'] {
     const length = count * this.#settings.kvHeads * this.#settings.headSize;
-    return this.#settings.type === 'float32'
-      ? new Float32Array(bytes, offset, length)
-      : new Uint8Array(bytes, offset, length);
+    return new arrays[this.#settings.type](bytes, offset, length);
   }
 
   /** Makes row `to` hold the first `length` positions of row `from`. */
