@@ -1,12 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  compiledFiles,
-  type DecoderManifest,
-  type Manifest,
-  manifestFormat,
-  type WeightFormat,
-} from '../manifest.js';
+import { compiledFiles, type Manifest, manifestFormat, type WeightFormat } from '../manifest.js';
 import type { MeasuredStates } from './attention-graph.js';
 import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
 import { buildDecoderGraph } from './decoder-graph.js';
@@ -46,6 +40,7 @@ export interface CompileOptions {
 export async function compileModel(options: CompileOptions): Promise<Manifest> {
   const { checkpoint, weights, folder } = options;
   const { config } = checkpoint;
+  const manifest = describe(checkpoint, weights);
   const data = await ExternalData.create(join(folder, compiledFiles.weights));
   try {
     const graph = new Graph(data, compiledFiles.weights);
@@ -62,7 +57,7 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
         scales,
         ...projection.prepare({ config, tensors: checkpoint }),
       });
-      scales?.set(await measure(graph, states, options));
+      scales?.set(await measure(graph, states, { ...options, manifest }));
     } else {
       await buildEncoderGraph(graph, { ...common, config, tensors: checkpoint });
     }
@@ -70,7 +65,6 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
   } finally {
     await data.close();
   }
-  const manifest = describe(checkpoint, weights);
   await writeFile(join(folder, compiledFiles.tokenizer), checkpoint.tokenizerJson);
   await writeFile(join(folder, compiledFiles.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
   return manifest;
@@ -79,8 +73,9 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
 async function measure(
   graph: Graph,
   states: readonly MeasuredStates[],
-  { checkpoint, weights, folder, signal, measureStates }: CompileOptions,
+  { checkpoint, folder, manifest, signal, measureStates }: CompileOptions & { readonly manifest: Manifest },
 ): Promise<StateRange[]> {
+  if (manifest.kind !== 'decoder') throw new Error('Only decoders have states to measure. This is a bug.');
   const outputs = states.flatMap((layer, index) =>
     Object.entries(layer).map(
       ([part, value]): GraphOutput => ({
@@ -93,7 +88,6 @@ async function measure(
   );
   const path = join(folder, 'measured.onnx');
   await writeFile(path, graph.encode(outputs));
-  const manifest = describe(checkpoint, weights) as DecoderManifest;
   const ranges = await measureStates({ path, tokenizerJson: checkpoint.tokenizerJson, manifest, signal });
   await rm(path);
   return ranges;
