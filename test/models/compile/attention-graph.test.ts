@@ -2,24 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
 import { type AttentionRow, openAttention } from './attention-fixture.js';
 import { attend, normHeads, rotate } from './attention-reference.js';
+import { smallDecoder } from './small-decoder.js';
 
-const config: DecoderConfig = {
-  kind: 'decoder',
-  architecture: 'llama',
-  vocabularySize: 16,
-  hiddenSize: 48,
-  intermediateSize: 8,
-  layers: 1,
-  heads: 6,
-  kvHeads: 2,
-  headSize: 8,
-  normEpsilon: 1e-5,
-  contextLength: 4096,
-  attentionBias: false,
-  queryKeyNorm: false,
-  tiedEmbeddings: true,
-  rope: { theta: 10_000 },
-};
+const config = smallDecoder;
 const { heads, kvHeads, headSize } = config;
 const [width, kvWidth] = [heads * headSize, kvHeads * headSize];
 

@@ -2,24 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
 import type { StateRange } from '../../../src/models/compile/measure-states.js';
 import { StateScales } from '../../../src/models/compile/state-scales.js';
+import { smallDecoder } from './small-decoder.js';
 
-const config: DecoderConfig = {
-  kind: 'decoder',
-  architecture: 'llama',
-  vocabularySize: 16,
-  hiddenSize: 32,
-  intermediateSize: 8,
-  layers: 2,
-  heads: 6,
-  kvHeads: 2,
-  headSize: 8,
-  normEpsilon: 1e-5,
-  contextLength: 64,
-  attentionBias: false,
-  queryKeyNorm: false,
-  tiedEmbeddings: true,
-  rope: { theta: 10_000 },
-};
+const config = { ...smallDecoder, layers: 2 };
 const { heads, kvHeads, headSize } = config;
 const group = heads / kvHeads;
 
