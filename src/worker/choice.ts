@@ -30,6 +30,8 @@ export interface ChoiceOptions {
     readonly format: ToolFormat;
     /** Control tokens that are part of the format. */
     readonly spelledTokens: ReadonlySet<number>;
+    /** Whether the reply must call, so that it holds nothing else. */
+    readonly required: boolean;
   };
 }
 
@@ -60,7 +62,7 @@ export class Choice {
     this.#options = options;
     this.#detokenizer = new Detokenizer(options.tokenizer, options.tools?.spelledTokens);
     this.#stop = new StopMatcher(options.stops);
-    this.#calls = options.tools && new ToolParser(options.tools.format);
+    this.#calls = options.tools && new ToolParser(options.tools.format, options.tools.required);
   }
 
   /** No token that comes now changes the choice. */

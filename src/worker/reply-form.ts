@@ -19,6 +19,11 @@ export function isFree(form: ReplyForm): boolean {
   return toolsInUse(form).length === 0 && (responseFormat === undefined || responseFormat.type === 'text');
 }
 
+/** Whether the reply must be calls and nothing else. */
+export function requiresCalls({ toolChoice = 'auto' }: ReplyForm): boolean {
+  return toolChoice !== 'auto' && toolChoice !== 'none';
+}
+
 /**
  * The tools that the reply may call, with their places.
  * @throws ServiceError invalidParameter when the one that is named is not there.
@@ -50,8 +55,7 @@ export function writeReplyGrammar(form: ReplyForm, format: ToolFormat): Grammar 
   // Who names the function wants one call of it.
   const parallel = typeof form.toolChoice !== 'object' && (form.parallelToolCalls ?? true);
   const calls = writeCalls(tools, { format, parallel, book });
-  if (form.toolChoice !== undefined && form.toolChoice !== 'auto')
-    return book.grammar(callsOnly(calls, format));
+  if (requiresCalls(form)) return book.grammar(callsOnly(calls, format));
   if (content !== undefined) return book.grammar(book.any([content, callsOnly(calls, format)]));
   return book.grammar(textOrCalls(calls, format, book));
 }

@@ -7,6 +7,7 @@ import { Choice } from './choice.js';
 import type { EngineRuns, RunControl } from './engine-runs.js';
 import type { HeldRequest } from './held-request.js';
 import { PromptReader } from './prompt-reader.js';
+import { requiresCalls } from './reply-form.js';
 import { type ReplyGrammars, spelledTokens } from './reply-grammars.js';
 import type { Reservations } from './reservations.js';
 import { resolveSampling } from './sampling.js';
@@ -97,7 +98,7 @@ export class ChatRunner {
   #toolOptions(job: ChatJob) {
     const { grammars, tokenizer } = this.#options;
     const format = grammars.formatOf(job);
-    return { format, spelledTokens: spelledTokens(tokenizer, format) };
+    return { format, spelledTokens: spelledTokens(tokenizer, format), required: requiresCalls(job) };
   }
 }
 

@@ -87,7 +87,7 @@ describe('a choice that may hold calls', () => {
       tokenizer: chatTokenizer,
       stops,
       logprobs,
-      tools: { format: formats.hermes, spelledTokens: new Set() },
+      tools: { format: formats.hermes, spelledTokens: new Set(), required: false },
     });
     const events = byteTokens(text).map((token, index, { length }) => ({
       token,

@@ -22,7 +22,7 @@ const head = /^\{\s*"name"\s*:\s*"([^"]*)"\s*,\s*"(?:arguments|parameters)"\s*:\
 /** Takes the calls of tools out of a reply's text as it comes, wherever it is cut into pieces. */
 export class ToolParser {
   readonly #format: ToolFormat;
-  #state: State = 'start';
+  #state: State;
   /** Text that is not told apart yet. */
   #held = '';
   #calls = 0;
@@ -30,8 +30,10 @@ export class ToolParser {
   #inString = false;
   #escaped = false;
 
-  constructor(format: ToolFormat) {
+  /** @param onlyCalls The reply can hold nothing else: a marker that is cut off is no text. */
+  constructor(format: ToolFormat, onlyCalls = false) {
     this.#format = format;
+    this.#state = onlyCalls ? 'between' : 'start';
   }
 
   /** Calls that have begun. */

@@ -218,6 +218,16 @@ describe('a parser of replies with calls', () => {
     expect(parser.push('box>')).toEqual([{ type: 'content', text: '<toolbox>' }]);
   });
 
+  it('gives no text where there can only be calls, wherever they are cut off', () => {
+    const text = '<tool_call>\n{"name": "a", "arguments": {"x": 1}}\n</tool_call>';
+    for (let length = 0; length <= text.length; length++) {
+      const parser = new ToolParser(hermes, true);
+      const parts = [...parser.push(text.slice(0, length)), ...parser.flush()];
+      expect(parts.filter(({ type }) => type === 'content')).toEqual([]);
+      expect(parser.calls).toBe(length > text.indexOf('{"x"') ? 1 : 0);
+    }
+  });
+
   it('gives a call once its arguments begin, and its arguments as they come', () => {
     const parser = new ToolParser(hermes);
     expect(parser.push('<tool_call>\n{"name": "a", "arguments": ')).toEqual([]);
