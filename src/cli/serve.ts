@@ -8,6 +8,7 @@ import { openBackplane } from '../platform/backplane/open-backplane.js';
 import type { Config } from '../platform/config.js';
 import { type Database, openDatabase } from '../platform/database/database.js';
 import { ensureDevelopmentKey } from '../platform/development-key.js';
+import { hugePageVariables } from '../platform/huge-pages.js';
 import { createLogger, type Logger } from '../platform/logger.js';
 import { LiveCatalogue } from '../platform/model-registry/live-catalogue.js';
 import { initialState, isServed } from '../platform/model-registry/model-state.js';
@@ -142,7 +143,11 @@ class Processes {
         name: `the worker of ${id}`,
         entry: workerEntry,
         args: ['--model', id],
-        env: { DATABASE_URL: databaseUrl, HEADRACE_LOG_LEVEL: logLevel },
+        env: {
+          ...hugePageVariables(process.env),
+          DATABASE_URL: databaseUrl,
+          HEADRACE_LOG_LEVEL: logLevel,
+        },
       }),
     });
     const [api] = await Promise.all([this.#api, workers.start(served)]);

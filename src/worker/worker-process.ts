@@ -1,4 +1,5 @@
 import type { Config } from '../platform/config.js';
+import { hugePageVariables, lacksHugePages } from '../platform/huge-pages.js';
 import type { Logger } from '../platform/logger.js';
 import { Shutdown } from '../platform/shutdown.js';
 import { startWorker } from './start-worker.js';
@@ -28,4 +29,10 @@ export async function runWorkerProcess(options: {
   void worker.failed.then((error) => shutdown.begin(`the engine failed: ${error.message}`, 1));
   process.send?.({ type: 'ready' });
   logger.info({ worker: worker.id, model: modelId }, 'the worker takes requests');
+  if (await lacksHugePages(process.env)) {
+    const { GLIBC_TUNABLES } = hugePageVariables(process.env);
+    logger.info(
+      `memory comes in small pages; with GLIBC_TUNABLES=${GLIBC_TUNABLES} the worker would be quicker`,
+    );
+  }
 }

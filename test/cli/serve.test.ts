@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { stat, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -91,6 +91,13 @@ describe('headrace serve', () => {
     expect(JSON.parse((await headrace(['keys', 'list', '--json'], environment)).stdout)).toContainEqual(
       expect.objectContaining({ id, revokedAt: expect.any(String) }),
     );
+  });
+
+  it('gives its workers memory in huge pages', async () => {
+    for (const pid of await serve.workers(2)) {
+      const variables = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0');
+      expect(variables).toContainEqual(expect.stringMatching(/^GLIBC_TUNABLES=.*glibc\.malloc\.hugetlb=1/));
+    }
   });
 
   it('starts a worker again that was killed', async () => {
