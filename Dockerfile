@@ -26,7 +26,7 @@ RUN ln -s /app/dist/cli/main.js /usr/local/bin/headrace && chmod +x dist/cli/mai
 USER node
 # Inside a container the loopback address is the container's own. Weights are read quicker from huge pages.
 ENV NODE_ENV=production \
-  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 \
+  GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1 \
   HEADRACE_HOST=0.0.0.0 \
   HEADRACE_PORT=8700 \
   HEADRACE_DATA_DIR=/var/lib/headrace \

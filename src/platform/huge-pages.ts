@@ -2,6 +2,11 @@ import { readFile } from 'node:fs/promises';
 
 /** https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html */
 const tunable = 'glibc.malloc.hugetlb';
+/**
+ * Threads have heaps of their own otherwise, which grow by less than a huge page and never get one; the thread of the
+ * engine allocates the weights.
+ */
+const oneHeap = 'glibc.malloc.arena_max';
 /** Where Linux says whether it gives huge pages: always, never, or to those who ask (`madvise`). */
 const kernelSetting = '/sys/kernel/mm/transparent_hugepage/enabled';
 
@@ -14,7 +19,7 @@ export function hugePageVariables({ GLIBC_TUNABLES: others }: NodeJS.ProcessEnv)
   GLIBC_TUNABLES: string;
 } {
   if (others?.includes(tunable)) return { GLIBC_TUNABLES: others };
-  return { GLIBC_TUNABLES: [...(others ? [others] : []), `${tunable}=1`].join(':') };
+  return { GLIBC_TUNABLES: [...(others ? [others] : []), `${tunable}=1`, `${oneHeap}=1`].join(':') };
 }
 
 /** Whether a process with these variables would be quicker with those of {@link hugePageVariables}. */
