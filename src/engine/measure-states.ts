@@ -15,10 +15,15 @@ export interface StateRange {
   readonly key: Float32Array;
   readonly value: Float32Array;
   readonly mixed: Float32Array;
+  /** The largest magnitude of each row that is projected down, in no order; nothing where the graph does not tell. */
+  readonly down: Float32Array;
 }
 
 export interface MeasureStatesOptions {
-  /** A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, its width]. */
+  /**
+   * A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, its width], and
+   * perhaps `down.L`, float32 [B * S, 1].
+   */
   readonly graph: string;
   readonly shape: DecoderShape;
   readonly sequences: readonly Int32Array[];
@@ -37,6 +42,7 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
     key: new Float32Array(shape.kvHeads * shape.headSize),
     value: new Float32Array(shape.kvHeads * shape.headSize),
     mixed: new Float32Array(shape.heads * shape.headSize),
+    down: new Float32Array(0),
   }));
   const session = await OnnxSession.open(options.graph, { threads: options.threads });
   try {
@@ -51,6 +57,7 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
         const rows = (part: keyof StateRange) => outputs[`${part}.${layer}`]!.data as Float32Array;
         for (const part of ['query', 'key'] as const) widenPairs(range[part], rows(part), shape.headSize);
         for (const part of ['value', 'mixed'] as const) widen(range[part], rows(part));
+        if (outputs[`down.${layer}`]) range.down = Float32Array.from([...range.down, ...rows('down')]);
       }
     }
   } finally {

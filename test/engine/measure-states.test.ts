@@ -58,7 +58,8 @@ test('ranges are how far each element reaches, by layer, over all sequences', as
   const ranges = await measureStates({ graph: path, shape, sequences, threads: 1 });
   expect(ranges).toHaveLength(shape.layers);
   for (const [layer, range] of ranges.entries()) {
-    expect(Object.keys(range).sort()).toEqual([...parts].sort());
+    expect(Object.keys(range).sort()).toEqual([...parts, 'down'].sort());
+    expect(range.down).toHaveLength(0);
     for (const part of parts) {
       const numbers = table(part, layer);
       const width = widthOf(part);

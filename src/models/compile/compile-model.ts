@@ -1,9 +1,8 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compiledFiles, type Manifest, manifestFormat, type WeightFormat } from '../manifest.js';
-import type { MeasuredStates } from './attention-graph.js';
 import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
-import { buildDecoderGraph } from './decoder-graph.js';
+import { buildDecoderGraph, type MeasuredValues } from './decoder-graph.js';
 import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
 import { ExternalData } from './external-data.js';
 import { float32Projection } from './float32-projection.js';
@@ -72,7 +71,7 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
 
 async function measure(
   graph: Graph,
-  states: readonly MeasuredStates[],
+  states: readonly MeasuredValues[],
   { checkpoint, folder, manifest, signal, measureStates }: CompileOptions & { readonly manifest: Manifest },
 ): Promise<StateRange[]> {
   if (manifest.kind !== 'decoder') throw new Error('Only decoders have states to measure. This is a bug.');
@@ -82,7 +81,7 @@ async function measure(
         name: `${part}.${index}`,
         value,
         type: 'float32',
-        dims: part === 'mixed' ? ['R', 'W'] : ['B', 'S', 'W'],
+        dims: part === 'mixed' || part === 'down' ? ['R', 'W'] : ['B', 'S', 'W'],
       }),
     ),
   );

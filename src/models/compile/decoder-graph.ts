@@ -19,6 +19,12 @@ export interface DecoderGraphOptions {
   readonly signal: AbortSignal;
 }
 
+/** The values of a layer whose sizes its scales are made of. */
+export interface MeasuredValues extends MeasuredStates {
+  /** The largest magnitude of each row that is projected down, [R, 1]; nothing where rows are not rounded by it. */
+  readonly down?: Value;
+}
+
 /**
  * Builds a causal language model of the llama family, one graph for prefill and decode. The graph reads the KV cache
  * and returns only the rows to add to it; the caller owns the cache.
@@ -37,13 +43,20 @@ export interface DecoderGraphOptions {
 export async function buildDecoderGraph(
   graph: Graph,
   options: DecoderGraphOptions,
-): Promise<readonly MeasuredStates[]> {
+): Promise<readonly MeasuredValues[]> {
   const { config, onProgress, signal } = options;
   const steps = config.layers + 2;
 
   const { table, rows, ids } = await embed(graph, options);
   const attention = await AttentionGraph.create({ ...options, graph, ids });
-  const build: Build = { ...options, graph, table, attention, shared: declareShared(graph, ids, rows) };
+  const build: Build = {
+    ...options,
+    graph,
+    table,
+    attention,
+    shared: declareShared(graph, ids, rows),
+    down: [],
+  };
   let stream: Stream = { residual: rows };
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {
@@ -55,7 +68,10 @@ export async function buildDecoderGraph(
   attention.finish();
   await addHead(build, stream);
   onProgress(1);
-  return attention.measured;
+  return attention.measured.map((states, layer) => {
+    const down = build.down[layer];
+    return down === undefined ? states : { ...states, down };
+  });
 }
 
 /**
@@ -83,6 +99,8 @@ interface Build extends DecoderGraphOptions {
   readonly table: Value;
   readonly attention: AttentionGraph;
   readonly shared: Shared;
+  /** By layer, where it is known: the largest magnitude of each row that is projected down, [R, 1]. */
+  readonly down: Value[];
 }
 
 async function embed(
@@ -190,7 +208,7 @@ function packedGains(
 
 /** down(SiLU(gate(x)) * up(x)) */
 async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<Value> {
-  const { graph, config } = build;
+  const { graph, config, scales } = build;
   const { hiddenSize, intermediateSize } = config;
   const prefix = `model.layers.${layer}`;
   // Not as one layer: to split what comes of many rows costs more than a second product.
@@ -204,7 +222,18 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
   const activated = graph.node('com.microsoft.QuickGelu', [await half('gate')], { alpha: float(1) });
   return project(
     build,
-    { value: graph.node('Mul', [activated, await half('up')]), count: rows.count },
+    {
+      value: graph.node('Mul', [activated, await half('up')]),
+      count: rows.count,
+      // In the last layer too few rows are left to tell how far others would reach.
+      ...(scales &&
+        layer < config.layers - 1 && {
+          reach: () => scales.layer(layer).downReach,
+          onLargest: (largest) => {
+            build.down[layer] = largest;
+          },
+        }),
+    },
     {
       name: `${prefix}.down`,
       inputs: intermediateSize,

@@ -50,6 +50,7 @@ export class Graph {
   readonly #inputs: OnnxValue[] = [];
   readonly #outputs: GraphOutput[] = [];
   readonly #sharedValues = new Map<string, Value>();
+  readonly #choices = new Map<Value, () => Value>();
 
   /** `weightsName` is how the graph's file refers to `weights`: a path relative to itself. */
   constructor(weights: ExternalData, weightsName: string) {
@@ -113,6 +114,13 @@ export class Graph {
       return { kind: 'graph', nodes, output };
     };
     return this.node('If', [condition], { then_branch: branch(whenTrue), else_branch: branch(whenFalse) });
+  }
+
+  /** One of several values: which, is asked for when the graph is encoded. What only the others need is left out then. */
+  chooseLater(choice: () => Value): Value {
+    const value = `choice_${this.#choices.size}`;
+    this.#choices.set(value, choice);
+    return value;
   }
 
   /** A value that several parts of the graph want: `build` adds it for the first, the others share it. */
@@ -194,16 +202,21 @@ export class Graph {
    * output are left out of it.
    */
   encode(outputs: readonly GraphOutput[] = this.#outputs): Uint8Array {
-    const names = new Map(outputs.map(({ name, value }) => [value, name]));
+    const chosen = (value: Value): Value => {
+      const choice = this.#choices.get(value);
+      return choice ? chosen(choice()) : value;
+    };
+    const names = new Map(outputs.map(({ name, value }) => [chosen(value), name]));
     const used = new Set(names.keys());
     const nodes: OnnxNode[] = [];
     for (const node of this.#nodes.toReversed()) {
       if (!node.outputs.some((value) => used.has(value))) continue;
-      for (const input of inputsOf(node)) used.add(input);
+      for (const input of inputsOf(node)) used.add(chosen(input));
       nodes.push(node);
     }
+    const nameOf = (value: Value) => names.get(chosen(value)) ?? chosen(value);
     return encodeModel({
-      nodes: nodes.reverse().map((node) => renamed(node, names)),
+      nodes: nodes.reverse().map((node) => renamed(node, nameOf)),
       initializers: this.#initializers,
       inputs: this.#inputs,
       outputs,
@@ -226,18 +239,17 @@ function inputsOf({ inputs, attributes }: OnnxNode): Value[] {
   return [...inputs, ...branches];
 }
 
-function renamed(node: OnnxNode, names: ReadonlyMap<Value, string>): OnnxNode {
-  const named = (value: Value) => names.get(value) ?? value;
+function renamed(node: OnnxNode, nameOf: (value: Value) => string): OnnxNode {
   const attributes = Object.entries(node.attributes).map(([key, attribute]) => [
     key,
     attribute.kind === 'graph'
-      ? { ...attribute, nodes: attribute.nodes.map((inner) => renamed(inner, names)) }
+      ? { ...attribute, nodes: attribute.nodes.map((inner) => renamed(inner, nameOf)) }
       : attribute,
   ]);
   return {
     ...node,
-    inputs: node.inputs.map(named),
-    outputs: node.outputs.map(named),
+    inputs: node.inputs.map(nameOf),
+    outputs: node.outputs.map(nameOf),
     attributes: Object.fromEntries(attributes),
   };
 }

@@ -21,25 +21,28 @@ export const int8Projection: Projection = {
     const { name, outputs, inputs, weight, bias } = layer;
     const spreadRows = layer.spiky ? await spread(graph, rows, layer) : rows;
     const { values, scales } = quantizeChannels(weight, outputs, inputs);
-    const multiply = async (integers: Value, scale: Value, ...more: Value[]) =>
+    const weights = await graph.weight(`${name}.weight`, [inputs, outputs], values);
+    const weightScales = await gained(graph, `${name}.scales`, scales, layer);
+    const multiply = (integers: Value, scale: Value, ...more: Value[]) =>
       graph.node('com.microsoft.MatMulIntegerToFloat', [
-        integers,
-        await graph.weight(`${name}.weight`, [inputs, outputs], values),
-        scale,
-        await gained(graph, `${name}.scales`, scales, layer),
-        graph.byte(zeroPoint),
+        ...[integers, weights, scale, weightScales, graph.byte(zeroPoint)],
         ...more,
       ]);
     const biases = bias ? [await gained(graph, `${name}.bias`, bias, layer)] : [];
-    const { reach } = spreadRows;
-    if (reach) {
-      const { scale, integers } = roundRows(graph, rows.value, reach);
+    const byOneScale = (reach: () => number | undefined) => {
+      const { scale, integers } = roundRows(graph, spreadRows.value, reach);
       return multiply(integers, scale, ...(bias ? [absent, ...biases] : []));
-    }
-    const { integers, scale } = quantizeRows(graph, spreadRows);
-    // The operator takes one scale for all activations: the rows' own are multiplied in after it.
-    const scaled = graph.node('Mul', [await multiply(integers, graph.scalar(1)), scale]);
-    return bias ? graph.node('Add', [scaled, ...biases]) : scaled;
+    };
+    const byOwnScales = () => {
+      const { integers, scale } = quantizeRows(graph, spreadRows);
+      // The operator takes one scale for all activations: the rows' own are multiplied in after it.
+      const scaled = graph.node('Mul', [multiply(integers, graph.scalar(1)), scale]);
+      return bias ? graph.node('Add', [scaled, ...biases]) : scaled;
+    };
+    const { reach } = rows;
+    if (!reach) return byOwnScales();
+    const [one, own] = [byOneScale(reach), byOwnScales()];
+    return graph.chooseLater(() => (reach() === undefined ? own : one));
   },
 };
 
@@ -65,7 +68,7 @@ const spreadSize = 64;
  * which would leave the rest of its row a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4).
  * @returns the rotated rows; the layer's weights are rotated in place
  */
-async function spread(graph: Graph, { value, count }: Rows, { inputs, weight }: LinearLayer): Promise<Rows> {
+async function spread(graph: Graph, rows: Rows, { inputs, weight }: LinearLayer): Promise<Rows> {
   const size = Math.min(spreadSize, inputs & -inputs);
   const rotation = new Rotation(size);
   rotation.apply(weight);
@@ -74,14 +77,18 @@ async function spread(graph: Graph, { value, count }: Rows, { inputs, weight }: 
     rotation.apply(identity);
     return identity;
   });
-  const rotated = graph.node('MatMul', [graph.node('Reshape', [value, graph.shape(-1, size)]), matrix]);
-  return { value: graph.node('Reshape', [rotated, graph.shape(-1, inputs)]), count };
+  const rotated = graph.node('MatMul', [graph.node('Reshape', [rows.value, graph.shape(-1, size)]), matrix]);
+  return { ...rows, value: graph.node('Reshape', [rotated, graph.shape(-1, inputs)]) };
 }
 
 /** Rounds rows that layers may share to 8 bits, all by one scale. */
-function roundRows(graph: Graph, rows: Value, reach: () => number): { integers: Value; scale: Value } {
+function roundRows(
+  graph: Graph,
+  rows: Value,
+  reach: () => number | undefined,
+): { integers: Value; scale: Value } {
   const scale = graph.shared(`scale of ${rows}`, () =>
-    graph.later(`scale of ${rows}`, [], () => Float32Array.of(reach() / 127)),
+    graph.later(`scale of ${rows}`, [], () => Float32Array.of((reach() ?? 1) / 127)),
   );
   const integers = graph.shared(`${rows} in 8 bits`, () =>
     graph.node('QuantizeLinear', [rows, scale, graph.byteScalar(zeroPoint)]),
@@ -93,8 +100,9 @@ function roundRows(graph: Graph, rows: Value, reach: () => number): { integers: 
  * Rounds each row to 8 bits. A row of zeros has scale 0, and 0 times whatever it is rounded to is right.
  * @returns uint8 [R, width] around the zero point, and float32 [R, 1]
  */
-function quantizeRows(graph: Graph, { value, count }: Rows): { integers: Value; scale: Value } {
+function quantizeRows(graph: Graph, { value, count, onLargest }: Rows): { integers: Value; scale: Value } {
   const largest = graph.node('ReduceMax', [graph.node('Abs', [value]), graph.shape(1)]);
+  onLargest?.(largest);
   const scale = graph.node('Mul', [largest, graph.scalar(1 / 127)]);
   const scales = graph.node('Squeeze', [scale, graph.shape(1)]);
   const zeroPoints = graph.shared(`zero points ${count}`, () =>

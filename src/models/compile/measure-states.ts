@@ -14,9 +14,14 @@ export interface StateRange {
   readonly value: Float32Array;
   /** [heads * headSize] */
   readonly mixed: Float32Array;
+  /** The largest magnitude of each row that is projected down, in no order; nothing where the graph does not tell. */
+  readonly down: Float32Array;
 }
 
-/** A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, heads * headSize]. */
+/**
+ * A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, heads * headSize], and
+ * perhaps `down.L`, float32 [B * S, 1].
+ */
 export interface MeasuredGraph {
   /** Where the graph is. */
   readonly path: string;

@@ -13,7 +13,9 @@ export interface Rows {
    * The magnitude up to which its numbers can be rounded, the same for all rows; asked for when the graph is encoded.
    * Rows without one are each rounded by their own largest magnitude, which takes more operators.
    */
-  readonly reach?: () => number;
+  readonly reach?: () => number | undefined;
+  /** Told which value holds the largest magnitude of each row as it is rounded, float32 [R, 1]. */
+  readonly onLargest?: (largest: Value) => void;
 }
 
 /** How linear layers are stored and multiplied. */

@@ -12,6 +12,8 @@ export interface LayerScales {
   readonly score: number;
   /** How far what attention mixes of the scaled values reaches. */
   readonly mixedReach: number;
+  /** How far the rows reach that are projected down, where they are so much alike that one measure does for all. */
+  readonly downReach: number | undefined;
 }
 
 const largestByte = 127;
@@ -25,6 +27,17 @@ const valueReach = 0.8;
 
 /** The same of what attention mixes of the values. With 0.5 the KL divergence goes from 0.0144 to 0.0204. */
 const mixedReach = 0.8;
+
+/**
+ * How much larger than the middle one the largest row may be where all rows that are projected down are rounded by one
+ * scale, which saves five operators. In other layers the first token's are hundreds of times as large as the rest. With
+ * 4 that is 19 of SmolLM2-135M's 30 layers, and the KL divergence to float32 goes from 0.0139 to 0.0152; with 7 it is 23
+ * of them and 0.0156.
+ */
+const evenness = 4;
+
+/** The share of the largest row at which they are cut off. With 0.6 or 1 the KL divergence is hardly larger. */
+const downReach = 0.8;
 
 /**
  * Scales that make a decoder's queries, keys and values fill the range of a byte, the same for all positions. They
@@ -48,6 +61,7 @@ export class StateScales {
       value: 1,
       score: 1,
       mixedReach: 1,
+      downReach: undefined,
     }));
   }
 
@@ -58,7 +72,7 @@ export class StateScales {
   /** Sets the scales from what was measured, by layer. */
   set(ranges: readonly StateRange[]): void {
     const { heads, kvHeads } = this.#config;
-    for (const [index, { query, key, value, mixed }] of ranges.entries()) {
+    for (const [index, { query, key, value, mixed, down }] of ranges.entries()) {
       const queries = this.#shared(query, heads / kvHeads);
       const keys = this.#shared(key, 1);
       const step =
@@ -71,6 +85,7 @@ export class StateScales {
         value: valueGain,
         score: step * step,
         mixedReach: mixedReach * (Math.max(...mixed) || 1) * valueGain,
+        downReach: commonReach(down),
       };
     }
   }
@@ -104,4 +119,16 @@ export class StateScales {
     }
     return largest;
   }
+}
+
+/**
+ * The reach of rows that are much alike.
+ * @param largest the largest magnitude of each row
+ */
+function commonReach(largest: Float32Array): number | undefined {
+  const sorted = largest.toSorted();
+  const most = sorted.at(-1);
+  const median = sorted[sorted.length >> 1];
+  if (!most || !median || most > evenness * median) return undefined;
+  return downReach * most;
 }

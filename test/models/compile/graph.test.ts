@@ -63,6 +63,23 @@ test('nodes that contribute to no output are left out', async () => {
   expect(y!.data).toEqual(Float32Array.of(-4));
 });
 
+test('of values that are chosen among later only what the chosen one needs is in the graph', async () => {
+  let isWanted = false;
+  const session = await openGraph((graph) => {
+    const x = graph.input('x', 'float32', [1]);
+    const known = graph.node('Neg', [x]);
+    const unknown = graph.node('NoSuchOperator', [x]);
+    const chosen = graph.chooseLater(() => (isWanted ? known : unknown));
+    const both = graph.chooseLater(() => chosen);
+    graph.output('y', graph.node('Abs', [both]), 'float32', [1]);
+    graph.output('z', both, 'float32', [1]);
+    isWanted = true;
+  });
+  const { y, z } = await session.run({ x: floats([1], 4) });
+  expect(y!.data).toEqual(Float32Array.of(4));
+  expect(z!.data).toEqual(Float32Array.of(-4));
+});
+
 test('outputs are taken by their places where those between are optional', async () => {
   const session = await openGraph(async (graph) => {
     const x = graph.input('x', 'float32', [1, 2]);

@@ -20,7 +20,7 @@ const layer = (changes: Partial<LinearLayer> = {}): LinearLayer => ({
 });
 
 /** Runs `rows` [R, inputs] through a layer; one result row for each. Their reach is known where it is given. */
-async function projector(changes: Partial<LinearLayer> = {}, reach?: () => number) {
+async function projector(changes: Partial<LinearLayer> = {}, reach?: () => number | undefined) {
   const session = await openGraph(async (graph) => {
     const value = graph.input('x', 'float32', ['R', inputs]);
     const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
@@ -152,6 +152,41 @@ describe.each([
     const [gained] = await (await projector({ ...own, gains: () => gains }, reach))(row);
     for (const [o, number] of plain!.entries()) expect(gained![o]).toBeCloseTo(number * gains[o]!, 2);
   });
+});
+
+test.each([
+  ['spiky inputs', true],
+  ['others', false],
+])('rows whose reach turns out not to be known are rounded each by its own: %s', async (_, spiky) => {
+  const rows = [noise(inputs, 11), noise(inputs, 5).map((number) => 100 * number)];
+  const own = await (await projector({ spiky }))(...rows);
+  expect(await (await projector({ spiky }, () => undefined))(...rows)).toEqual(own);
+});
+
+test('spiky inputs of a known reach are rounded by it once they are spread', async () => {
+  const row = noise(inputs, 11);
+  const exact = multiply(row);
+  const near = async (reach: number) => {
+    const [result] = await (await projector({ spiky: true }, () => reach))(row);
+    return distance(result!, exact) / norm(exact);
+  };
+  expect(await near(6)).toBeLessThan(0.03);
+  expect(await near(0.5)).toBeGreaterThan(0.3);
+});
+
+test('the largest magnitude of each row is told where it is asked for', async () => {
+  const session = await openGraph(async (graph) => {
+    const value = graph.input('x', 'float32', ['R', inputs]);
+    const count = graph.node('Shape', [value], { end: { kind: 'int', value: 1 } });
+    const onLargest = (largest: string) => graph.output('largest', largest, 'float32', ['R', 1]);
+    await int8Projection.project(graph, { value, count, onLargest, reach: () => 1 }, layer());
+  });
+  const rows = Float32Array.from([...noise(inputs, 11), ...noise(inputs, 5).map((number) => -3 * number)]);
+  const { largest } = await session.run({ x: { type: 'float32', data: rows, dims: [2, inputs] } });
+  const expected = [rows.subarray(0, inputs), rows.subarray(inputs)].map((row) =>
+    Math.max(...row.map(Math.abs)),
+  );
+  expect(largest!.data).toEqual(Float32Array.from(expected));
 });
 
 test('gains are asked for when the graph is encoded', async () => {
