@@ -12,8 +12,8 @@ const kernelSetting = '/sys/kernel/mm/transparent_hugepage/enabled';
 
 /**
  * Variables with which a process that is started gets its memory in huge pages where the kernel gives them to those
- * who ask. Reading hundreds of MiB of weights at every step, it spends a tenth to a fifth of its time on looking up
- * small ones. C libraries other than glibc, and glibc before 2.35, take no notice.
+ * who ask. Reading hundreds of MiB of weights at every step, it spends up to a fifth of its time on looking up small
+ * ones. C libraries other than glibc, and glibc before 2.35, take no notice.
  */
 export function hugePageVariables({ GLIBC_TUNABLES: others }: NodeJS.ProcessEnv): {
   GLIBC_TUNABLES: string;
