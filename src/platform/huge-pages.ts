@@ -19,7 +19,8 @@ export function hugePageVariables({ GLIBC_TUNABLES: others }: NodeJS.ProcessEnv)
   GLIBC_TUNABLES: string;
 } {
   if (others?.includes(tunable)) return { GLIBC_TUNABLES: others };
-  return { GLIBC_TUNABLES: [...(others ? [others] : []), `${tunable}=1`, `${oneHeap}=1`].join(':') };
+  const heaps = others?.includes(oneHeap) ? [] : [`${oneHeap}=1`];
+  return { GLIBC_TUNABLES: [...(others ? [others] : []), `${tunable}=1`, ...heaps].join(':') };
 }
 
 /** Whether a process with these variables would be quicker with those of {@link hugePageVariables}. */

@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { hugePageVariables, lacksHugePages } from '../../src/platform/huge-pages.js';
 import { makeTempFolder } from '../support/temp-folder.js';
 
@@ -24,12 +23,20 @@ const program = `
 `;
 
 /** Whether this machine has what it takes: a kernel that gives huge pages to those who ask, and glibc 2.35. */
-function canAsk(): boolean {
+async function canAsk(): Promise<boolean> {
   const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
   const [, minor = 0] = (header.glibcVersionRuntime ?? '').split('.').map(Number);
-  return (
-    readFileSync('/sys/kernel/mm/transparent_hugepage/enabled', 'utf8').includes('[madvise]') && minor >= 35
-  );
+  return minor >= 35 && (await lacksHugePages({}));
+}
+const isAbleToAsk = await canAsk();
+
+/** A file in a folder that goes when the test ends. */
+async function temporaryFile(name: string, text: string): Promise<string> {
+  const folder = await makeTempFolder('pages');
+  onTestFinished(() => folder.remove());
+  const file = join(folder.path, name);
+  await writeFile(file, text);
+  return file;
 }
 
 describe('variables for huge pages', () => {
@@ -45,22 +52,25 @@ describe('variables for huge pages', () => {
     });
   });
 
+  it('leave the number of heaps as it is tuned', () => {
+    expect(hugePageVariables({ GLIBC_TUNABLES: 'glibc.malloc.arena_max=4' })).toEqual({
+      GLIBC_TUNABLES: 'glibc.malloc.arena_max=4:glibc.malloc.hugetlb=1',
+    });
+  });
+
   it('leave the decision of the environment alone', () => {
     const decided = { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=0' };
     expect(hugePageVariables(decided)).toEqual(decided);
   });
 
-  it.skipIf(!canAsk())('give them to a thread of a process', async () => {
-    const folder = await makeTempFolder('pages');
-    const file = join(folder.path, 'program.cjs');
-    await writeFile(file, program);
+  it.skipIf(!isAbleToAsk)('give them to a thread of a process', async () => {
+    const file = await temporaryFile('program.cjs', program);
     const held = (env: NodeJS.ProcessEnv) =>
       Number(
         execFileSync(process.execPath, ['--expose-gc', file], { env: { PATH: process.env.PATH, ...env } }),
       );
     expect(held({})).toBe(0);
     expect(held(hugePageVariables({}))).toBeGreaterThan(48 * 1024);
-    await folder.remove();
   });
 });
 
@@ -73,11 +83,8 @@ describe('a process that could be quicker', () => {
     ['always [madvise] never', { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=0' }, false],
     ['always [madvise] never', hugePageVariables({}), false],
   ])('where the kernel says %s and the variables are %j: %s', async (setting, variables, expected) => {
-    const folder = await makeTempFolder('pages');
-    const file = join(folder.path, 'enabled');
-    await writeFile(file, `${setting}\n`);
+    const file = await temporaryFile('enabled', `${setting}\n`);
     expect(await lacksHugePages(variables, file)).toBe(expected);
-    await folder.remove();
   });
 
   it('is none where the kernel says nothing', async () => {

@@ -198,8 +198,8 @@ export class Graph {
   }
 
   /**
-   * The graph's file, with other outputs than those declared where `outputs` says so. Nodes that contribute to no
-   * output are left out of it.
+   * The graph's file, with other outputs than those declared where `outputs` says so. Nodes and weights that contribute
+   * to no output are left out of it.
    */
   encode(outputs: readonly GraphOutput[] = this.#outputs): Uint8Array {
     const chosen = (value: Value): Value => {
@@ -217,7 +217,7 @@ export class Graph {
     const nameOf = (value: Value) => names.get(chosen(value)) ?? chosen(value);
     return encodeModel({
       nodes: nodes.reverse().map((node) => renamed(node, nameOf)),
-      initializers: this.#initializers,
+      initializers: this.#initializers.filter(({ name }) => used.has(name)),
       inputs: this.#inputs,
       outputs,
     });

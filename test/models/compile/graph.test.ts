@@ -80,6 +80,23 @@ test('of values that are chosen among later only what the chosen one needs is in
   expect(z!.data).toEqual(Float32Array.of(-4));
 });
 
+test('weights that contribute to no output are left out, and not asked for', async () => {
+  const asked: string[] = [];
+  const ask = (name: string) => {
+    asked.push(name);
+    return Float32Array.of(2);
+  };
+  const session = await openGraph((graph) => {
+    const x = graph.input('x', 'float32', [1]);
+    const [used, unused] = ['used', 'unused'].map((name) => graph.later(name, [1], () => ask(name)));
+    graph.node('Add', [x, unused!]);
+    graph.output('y', graph.node('Mul', [x, used!]), 'float32', [1]);
+  });
+  const { y } = await session.run({ x: floats([1], 4) });
+  expect(y!.data).toEqual(Float32Array.of(8));
+  expect(new Set(asked)).toEqual(new Set(['used']));
+});
+
 test('outputs are taken by their places where those between are optional', async () => {
   const session = await openGraph(async (graph) => {
     const x = graph.input('x', 'float32', [1, 2]);
