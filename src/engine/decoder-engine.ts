@@ -2,7 +2,7 @@ import { BatchBuilder, type BatchRow } from './batch.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
 import type { GrammarFollower, Grammars } from './grammar.js';
-import { bytesPerPosition, KvCache, noPast } from './kv-cache.js';
+import { bytesPerPosition, KvCache } from './kv-cache.js';
 import { tokenLogprobs } from './logprobs.js';
 import { PrefixCache } from './prefix-cache.js';
 import { PromptCuts } from './prompt-cuts.js';
@@ -46,7 +46,7 @@ export class DecoderEngine implements StepEngine {
   readonly #scratch: SamplerScratch;
   readonly #inbox: Command[] = [];
   readonly #totals = { steps: 0, prefillTokens: 0, cachedTokens: 0, decodeTokens: 0, cancelled: 0 };
-  /** Copying is all that keeps the cache: appending, growing, moving rows. */
+  /** Copying is all that keeps the cache: growing, moving rows, keeping and restoring the beginnings of prompts. */
   readonly #stopwatch = new Stopwatch(['step', 'run', 'sample', 'copy']);
   #failedRuns = 0;
 
@@ -125,7 +125,7 @@ export class DecoderEngine implements StepEngine {
       this.#begin(step, events);
       const output = await this.#run(step, events);
       if (output) {
-        this.#append(step, output, events);
+        this.#advance(step, output, events);
         await this.#sample(step, output, events);
       }
       this.#fit();
@@ -211,14 +211,14 @@ export class DecoderEngine implements StepEngine {
   }
 
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
-    const rows = chunks.map(batchRow);
-    const inputs = { ...this.#batches.build(rows), topIsEnough: chunks.every(isDecidedByTop) };
-    const begun = rows.some(({ cached }) => cached > 0);
-    const past = begun
-      ? this.#cache.view(chunks[0]!.sequence.row, rows.length)
-      : noPast(this.#runner.shape, rows.length);
+    const inputs = {
+      ...this.#batches.build(chunks.map(batchRow)),
+      topIsEnough: chunks.every(isDecidedByTop),
+    };
+    this.#fit(inputs.longest[0]);
+    const cache = this.#cache.view(chunks[0]!.sequence.row, chunks.length);
     try {
-      const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, past }));
+      const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, cache }));
       this.#failedRuns = 0;
       return output;
     } catch (error) {
@@ -233,25 +233,23 @@ export class DecoderEngine implements StepEngine {
     }
   }
 
-  /** Puts the new keys and values into the cache. A row that is not finite would poison its successors: it fails. */
-  #append({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
+  /** Counts the new positions in. A row that is not finite would poison its successors: it fails. */
+  #advance({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
     const { vocabularySize } = this.#runner.shape;
-    const width = Math.max(...chunks.map(({ tokens }) => tokens));
-    this.#fit(Math.max(...chunks.map(({ sequence, tokens }) => sequence.cached + tokens)));
+    for (const { sequence, tokens } of chunks) {
+      this.#cache.advance(sequence.row, tokens);
+      sequence.cached += tokens;
+    }
     for (const [outputRow, { sequence, tokens }] of chunks.entries()) {
       const { logits } = scoresOf(output, outputRow, vocabularySize);
       if (tokens > 0 && !Number.isFinite(logits[0])) {
         this.#fail(sequence.generation, 'the model gave a result that is not a number', events);
       }
     }
-    const sound = chunks
-      .map(({ sequence, tokens }, outputRow) => ({ sequence, tokens, outputRow, row: sequence.row }))
-      .filter(({ tokens, row }) => tokens > 0 && row !== -1);
-    this.#stopwatch.time('copy', () => this.#cache.append(output, width, sound));
-    for (const { sequence, tokens } of sound) sequence.cached += tokens;
-    if (kind === 'prefill') {
-      for (const { sequence, tokens } of sound) this.#keep(sequence, tokens);
-      this.#totals.prefillTokens += sound.reduce((sum, { tokens }) => sum + tokens, 0);
+    if (kind === 'decode') return;
+    for (const { sequence, tokens } of chunks.filter((chunk) => chunk.sequence.row !== -1)) {
+      this.#keep(sequence, tokens);
+      this.#totals.prefillTokens += tokens;
     }
   }
 
@@ -369,7 +367,7 @@ export class DecoderEngine implements StepEngine {
 
 function batchRow({ sequence, tokens }: Chunk): BatchRow {
   const { cached, choice, generation } = sequence;
-  if (tokens === 0) return { cached: 0, tokens: [] };
+  if (tokens === 0) return { cached, tokens: [] };
   if (choice) return { cached, tokens: [choice.token] };
   return { cached, tokens: generation.request.prompt.subarray(cached, cached + tokens) };
 }

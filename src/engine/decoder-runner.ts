@@ -14,7 +14,8 @@ export interface DecoderShape {
 /**
  * The inputs of one run of a decoder: B rows, each with S new tokens after the positions it has in a cache of T. Rows
  * that have any run together with others only where S is 1. The arrays are used in place and belong to the caller
- * again when the run is over.
+ * again when the run is over; those of the cache have the new positions then, padding included, from `lengths` less
+ * S - 1 on.
  */
 export interface DecoderBatch {
   /** B. */
@@ -23,18 +24,16 @@ export interface DecoderBatch {
   readonly width: number;
   /** [B, S]. */
   readonly inputIds: BigInt64Array;
-  /** [B, S]: absolute positions. */
-  readonly positionIds: BigInt64Array;
   /** [B]: the last new position of each row, padding included. */
   readonly lengths: Int32Array;
-  /** [1]: the most positions of a row, cached and new. */
+  /** [1]: the most positions of a row, cached and new; at most T. */
   readonly longest: Int32Array;
   /** [B]: which of the S new tokens' logits are wanted. */
   readonly last: BigInt64Array;
   /** Whether the caller is content with the largest logits of each row; it is not when left out. */
   readonly topIsEnough?: boolean;
-  /** By layer, the T positions of the B rows. */
-  readonly past: readonly KvLayer<KvTensor>[];
+  /** By layer, what the cache has of the B rows. */
+  readonly cache: readonly KvLayer<KvTensor>[];
 }
 
 /** The largest logits of each row, the largest first and of equals the lower token. */
@@ -47,21 +46,18 @@ export interface TopLogits {
   readonly logits: Float32Array;
 }
 
-/** The outputs of one run; the arrays are the caller's own. */
+/** The outputs of one run; the arrays hold them until the next one. */
 export interface DecoderOutput {
   /** [B, vocabulary]; nothing when `top` is there. */
   readonly logits: Float32Array;
   /** There when the caller was content with it, and the runner can do so: all logits of many rows are megabytes. */
   readonly top?: TopLogits;
-  /** The new tokens' keys and values as the cache keeps them, one per layer, [B, S, kvHeads, headSize]. */
-  readonly keys: readonly (Float32Array | Uint8Array)[];
-  readonly values: readonly (Float32Array | Uint8Array)[];
 }
 
 /** Runs a decoder's graph. */
 export interface DecoderRunner {
   readonly shape: DecoderShape;
-  /** @throws Error when the runtime fails; a later run may succeed. */
+  /** @throws Error when the runtime fails; a later run may succeed, since new positions do no harm where they are. */
   run(batch: DecoderBatch): Promise<DecoderOutput>;
   close(): Promise<void>;
 }

@@ -1,8 +1,9 @@
 import { BatchBuilder, type BatchRow } from './batch.js';
-import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
+import type { DecoderRunner } from './decoder-runner.js';
 import type { EncoderBatch, EncoderRunner, EncoderShape } from './encoder-runner.js';
 import type { JudgeTokens } from './engine.js';
-import { KvCache, noPast } from './kv-cache.js';
+import { bytesPerPosition, KvCache } from './kv-cache.js';
+import type { KvLayer, KvTensor } from './kv-plane.js';
 
 export interface JudgeRunnerOptions {
   readonly runner: DecoderRunner;
@@ -10,11 +11,6 @@ export interface JudgeRunnerOptions {
   readonly answers: JudgeTokens;
   /** Tokens of a sequence that are read in one run at most. */
   readonly chunkTokens: number;
-}
-
-/** What pieces of sequences gave, `width` tokens each. */
-interface Piece extends DecoderOutput {
-  readonly width: number;
 }
 
 /**
@@ -28,6 +24,9 @@ export class JudgeRunner implements EncoderRunner {
   readonly #answers: JudgeTokens;
   readonly #chunkTokens: number;
   readonly #batches = new BatchBuilder();
+  #cache: KvCache | undefined;
+  /** What the cache has room for, over all rows. */
+  #positions = 0;
 
   constructor({ runner, shape, answers, chunkTokens }: JudgeRunnerOptions) {
     this.shape = shape;
@@ -39,14 +38,15 @@ export class JudgeRunner implements EncoderRunner {
   async run(batch: EncoderBatch): Promise<Float32Array> {
     const sequences = sequencesOf(batch);
     const chunk = this.#chunkTokens;
-    const first = await this.#read(
-      sequences.map((sequence) => ({ cached: 0, tokens: sequence.slice(0, chunk) })),
-    );
-    const judged = new Float32Array(sequences.length);
-    // One after the other: they share the arrays of the inputs, and one cache at a time is enough.
+    const longest = Math.max(...sequences.map(({ length }) => length));
+    const cache = this.#roomFor(sequences.length, longest);
+    const beginnings = sequences.map((sequence) => ({ cached: 0, tokens: sequence.slice(0, chunk) }));
+    const judged = await this.#read(beginnings, cache.view(0, sequences.length));
     for (const [row, sequence] of sequences.entries()) {
-      const isRead = sequence.length <= chunk;
-      judged[row] = isRead ? this.#judge(first.logits, row) : await this.#readOn(sequence, row, first);
+      for (let cached = chunk; cached < sequence.length; cached += chunk) {
+        const piece = { cached, tokens: sequence.slice(cached, cached + chunk) };
+        judged.set(await this.#read([piece], cache.view(row, 1)), row);
+      }
     }
     return judged;
   }
@@ -55,33 +55,33 @@ export class JudgeRunner implements EncoderRunner {
     await this.#runner.close();
   }
 
-  /** Reads pieces of sequences together; behind `past` only one piece at a time. */
-  async #read(pieces: readonly BatchRow[], past = noPast(this.#runner.shape, pieces.length)): Promise<Piece> {
-    const inputs = this.#batches.build(pieces);
-    return { ...(await this.#runner.run({ ...inputs, past })), width: inputs.width };
-  }
-
-  /** Reads the rest of a sequence, whose beginning is row `row` of `beginning`, one piece after the other. */
-  async #readOn(sequence: readonly number[], row: number, beginning: Piece): Promise<number> {
-    const { shape } = this.#runner;
-    const chunk = this.#chunkTokens;
-    const positions = Math.floor((sequence.length - 1) / chunk) * chunk;
-    const cache = new KvCache({ shape, slots: 1, contextLength: positions, maxBytes: Number.MAX_VALUE });
-    cache.fit({ rows: 1, longest: positions, limit: positions });
-    let last = beginning;
-    let outputRow = row;
-    for (let cached = chunk; cached < sequence.length; cached += chunk) {
-      cache.append(last, last.width, [{ row: 0, outputRow, tokens: chunk }]);
-      last = await this.#read([{ cached, tokens: sequence.slice(cached, cached + chunk) }], cache.view(0, 1));
-      outputRow = 0;
+  /** A cache for `rows` rows of `positions`, the one of the last run where it is large enough. */
+  #roomFor(rows: number, positions: number): KvCache {
+    const needed = rows * positions;
+    if (!this.#cache || this.#positions < needed) {
+      const { shape } = this.#runner;
+      // As many slots as there are positions: what counts is their product with the length of the longest.
+      this.#cache = new KvCache({
+        shape,
+        slots: needed,
+        contextLength: needed,
+        maxBytes: needed * bytesPerPosition(shape),
+      });
+      this.#positions = needed;
     }
-    return this.#judge(last.logits, outputRow);
+    this.#cache.fit({ rows, longest: positions, limit: positions });
+    return this.#cache;
   }
 
-  #judge(logits: Float32Array, row: number): number {
+  /** Reads pieces of sequences together, behind what the cache has of one only that one; what is judged by each. */
+  async #read(pieces: readonly BatchRow[], cache: readonly KvLayer<KvTensor>[]): Promise<Float32Array> {
     const { vocabularySize } = this.#runner.shape;
     const { yes, no } = this.#answers;
-    return logits[row * vocabularySize + yes]! - logits[row * vocabularySize + no]!;
+    const { logits } = await this.#runner.run({ ...this.#batches.build(pieces), cache });
+    return Float32Array.from(pieces, (_, row) => {
+      const own = logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+      return own[yes]! - own[no]!;
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { BatchBuilder } from './batch.js';
 import type { DecoderShape } from './decoder-runner.js';
-import { noPast } from './kv-cache.js';
+import { KvCache } from './kv-cache.js';
 import { decoderFeeds } from './onnx-decoder-runner.js';
 import { OnnxSession } from './onnx-session.js';
 
@@ -51,8 +51,11 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
       // A run blocks the thread; whoever wants to abort must have a turn.
       await setImmediate();
       signal?.throwIfAborted();
+      const { length } = tokens;
+      const cache = new KvCache({ shape, slots: 1, contextLength: length, maxBytes: Number.MAX_VALUE });
+      cache.fit({ rows: 1, longest: length, limit: length });
       const inputs = batches.build([{ cached: 0, tokens }]);
-      const outputs = await session.run(decoderFeeds({ ...inputs, past: noPast(shape, 1) }));
+      const outputs = await session.run(decoderFeeds({ ...inputs, cache: cache.view(0, 1) }));
       for (const [layer, range] of ranges.entries()) {
         const rows = (part: keyof StateRange) => outputs[`${part}.${layer}`]!.data as Float32Array;
         for (const part of ['query', 'key'] as const) widenPairs(range[part], rows(part), shape.headSize);

@@ -1,3 +1,4 @@
+import { topLogits } from '../models/manifest.js';
 import type { DecoderBatch, DecoderOutput, DecoderRunner, DecoderShape } from './decoder-runner.js';
 import type { KvTensor } from './kv-plane.js';
 import type { OnnxSession, Tensor } from './onnx-session.js';
@@ -6,6 +7,9 @@ import type { OnnxSession, Tensor } from './onnx-session.js';
 export class OnnxDecoderRunner implements DecoderRunner {
   readonly shape: DecoderShape;
   readonly #session: OnnxSession;
+  #logits = new Float32Array(0);
+  #topLogits = new Float32Array(0);
+  #topTokens = new Int32Array(0);
 
   constructor(session: OnnxSession, shape: DecoderShape) {
     this.#session = session;
@@ -13,18 +17,33 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    const scores = batch.topIsEnough ? ['top.logits', 'top.tokens'] : ['logits'];
-    const outputs = await this.#session.run(decoderFeeds(batch), [...scores, 'new']);
-    const states = outputs.new!.data as Float32Array | Uint8Array;
-    const size = states.length / this.shape.layers / 2;
-    const part = (index: number) => states.subarray(index * size, (index + 1) * size);
-    const keys = Array.from({ length: this.shape.layers }, (_, layer) => part(2 * layer));
-    const values = Array.from({ length: this.shape.layers }, (_, layer) => part(2 * layer + 1));
-    if (!batch.topIsEnough) return { logits: outputs.logits!.data as Float32Array, keys, values };
-    const { data: logits, dims } = outputs['top.logits']!;
-    const tokens = outputs['top.tokens']!.data as Int32Array;
-    const top = { count: dims[1]!, tokens, logits: logits as Float32Array };
-    return { logits: new Float32Array(0), top, keys, values };
+    const { rows, topIsEnough } = batch;
+    const { vocabularySize } = this.shape;
+    const cache = cacheTensors(batch);
+    const present = named('present', cache);
+    const feeds = { ...inputTensors(batch), ...named('past', cache) };
+    if (!topIsEnough) {
+      const size = rows * vocabularySize;
+      if (this.#logits.length < size) this.#logits = new Float32Array(size);
+      const logits = this.#logits.subarray(0, size);
+      const dims = [rows, vocabularySize];
+      await this.#session.runInto(feeds, { logits: { type: 'float32', data: logits, dims }, ...present });
+      return { logits };
+    }
+    const count = Math.min(topLogits, vocabularySize);
+    const size = rows * count;
+    if (this.#topLogits.length < size) {
+      this.#topLogits = new Float32Array(size);
+      this.#topTokens = new Int32Array(size);
+    }
+    const [logits, tokens] = [this.#topLogits.subarray(0, size), this.#topTokens.subarray(0, size)];
+    const dims = [rows, count];
+    await this.#session.runInto(feeds, {
+      'top.logits': { type: 'float32', data: logits, dims },
+      'top.tokens': { type: 'int32', data: tokens, dims },
+      ...present,
+    });
+    return { logits: new Float32Array(0), top: { count, tokens, logits } };
   }
 
   async close(): Promise<void> {
@@ -34,21 +53,37 @@ export class OnnxDecoderRunner implements DecoderRunner {
 
 /** A batch as the inputs of a decoder's graph. */
 export function decoderFeeds(batch: DecoderBatch): Record<string, Tensor> {
-  const { rows, width } = batch;
-  const feeds: Record<string, Tensor> = {
-    input_ids: { type: 'int64', data: batch.inputIds, dims: [rows, width] },
-    position_ids: { type: 'int64', data: batch.positionIds, dims: [rows, width] },
-    lengths: { type: 'int32', data: batch.lengths, dims: [rows] },
-    longest: { type: 'int32', data: batch.longest, dims: [1] },
-    last: { type: 'int64', data: batch.last, dims: [rows] },
+  return { ...inputTensors(batch), ...named('past', cacheTensors(batch)) };
+}
+
+function inputTensors({
+  rows,
+  width,
+  inputIds,
+  lengths,
+  longest,
+  last,
+}: DecoderBatch): Record<string, Tensor> {
+  return {
+    input_ids: { type: 'int64', data: inputIds, dims: [rows, width] },
+    lengths: { type: 'int32', data: lengths, dims: [rows] },
+    longest: { type: 'int32', data: longest, dims: [1] },
+    last: { type: 'int64', data: last, dims: [rows] },
   };
-  for (const [layer, { keys, values }] of batch.past.entries()) {
-    feeds[`past.${layer}.key`] = kvTensor(keys);
-    feeds[`past.${layer}.value`] = kvTensor(values);
-  }
-  return feeds;
+}
+
+/** The cache of each layer, by the end of its name. */
+function cacheTensors({ cache }: DecoderBatch): [string, Tensor][] {
+  return cache.flatMap(({ keys, values }, layer) => [
+    [`${layer}.key`, kvTensor(keys)],
+    [`${layer}.value`, kvTensor(values)],
+  ]);
+}
+
+function named(prefix: string, tensors: readonly [string, Tensor][]): Record<string, Tensor> {
+  return Object.fromEntries(tensors.map(([name, tensor]) => [`${prefix}.${name}`, tensor]));
 }
 
 function kvTensor({ data, dims }: KvTensor): Tensor {
-  return { type: data instanceof Uint8Array ? 'uint8' : 'float32', data, dims };
+  return { type: data instanceof Int8Array ? 'int8' : 'float32', data, dims };
 }

@@ -1,5 +1,5 @@
 import * as ort from 'onnxruntime-node';
-import type { ExecutionProvider } from '../models/manifest.js';
+import { type ExecutionProvider, writtenOutput } from '../models/manifest.js';
 import { bytesSaturate } from './byte-products.js';
 
 /** A tensor as it goes in and out of a graph; `data` is used in place, not copied, on the way in. */
@@ -18,6 +18,9 @@ export interface OnnxSessionOptions {
   /** How the name of a file begins to which `close` writes how long each operator took; none when left out. */
   readonly profilePrefix?: string;
 }
+
+/** How onnxruntime-node begins to say that a sequence is no tensor; the graph has run then. */
+const unreturnable = 'Non tensor type';
 
 let saturating: Promise<boolean> | undefined;
 
@@ -91,17 +94,39 @@ export class OnnxSession {
     feeds: Readonly<Record<string, Tensor>>,
     fetches: readonly string[] = this.outputNames,
   ): Promise<Record<string, Tensor>> {
-    const inputs: Record<string, ort.Tensor> = {};
-    for (const [name, { type, data, dims }] of Object.entries(feeds)) {
-      inputs[name] = new ort.Tensor(type, data as Float32Array, dims);
-    }
-    const outputs = await this.#session.run(inputs, [...fetches]);
+    const outputs = await this.#session.run(tensorsOf(feeds), [...fetches]);
     return outputs as unknown as Record<string, Tensor>;
+  }
+
+  /**
+   * Runs a graph whose first output is `writtenOutput` on `feeds` and writes the outputs named in `outputs` into the
+   * memory of those, which may be that of inputs.
+   *
+   * onnxruntime-node writes outputs where it is told, but returns a copy of each besides: for a cache as an output that
+   * would be all of it at every step. It makes the copies one by one, and gives up at an output that it cannot return.
+   */
+  async runInto(
+    feeds: Readonly<Record<string, Tensor>>,
+    outputs: Readonly<Record<string, Tensor>>,
+  ): Promise<void> {
+    try {
+      await this.#session.run(tensorsOf(feeds), { [writtenOutput]: null, ...tensorsOf(outputs) });
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith(unreturnable))) throw error;
+    }
   }
 
   async close(): Promise<void> {
     await this.#session.release();
   }
+}
+
+function tensorsOf(values: Readonly<Record<string, Tensor>>): Record<string, ort.Tensor> {
+  const tensors: Record<string, ort.Tensor> = {};
+  for (const [name, { type, data, dims }] of Object.entries(values)) {
+    tensors[name] = new ort.Tensor(type, data as Float32Array, dims);
+  }
+  return tensors;
 }
 
 /** ONNX Runtime says which file it did not find, and not what that means. */

@@ -6,7 +6,7 @@ import { z } from 'zod';
  */
 
 /** Bump when a change in the compiler makes older compiled folders unusable; they are then compiled again. */
-export const manifestFormat = 7;
+export const manifestFormat = 8;
 
 /** How projection weights are stored and multiplied. */
 export const weightFormats = ['float32', 'int8', 'int4'] as const;
@@ -19,6 +19,12 @@ export type KvFormat = z.infer<typeof kvFormatSchema>;
 
 /** How many of the largest logits a decoder's graph gives beside all of them; of a smaller vocabulary all. */
 export const topLogits = 64;
+
+/**
+ * The first output of a decoder's graph, a sequence. onnxruntime-node returns no sequences, and when it finds that one is
+ * wanted the graph has run, the other outputs are written and none of them has been copied: see `OnnxSession.runInto`.
+ */
+export const writtenOutput = 'written';
 
 /** What runs a graph, as onnxruntime-node calls it. Which of them work depends on the machine. */
 export const executionProviderSchema = z.enum(['cpu', 'cuda', 'tensorrt', 'dml', 'coreml', 'webgpu']);

@@ -9,8 +9,9 @@ export type Attribute =
   | { readonly kind: 'int'; readonly value: number }
   | { readonly kind: 'float'; readonly value: number }
   | { readonly kind: 'ints'; readonly value: readonly number[] }
+  | { readonly kind: 'string'; readonly value: string }
   /** A branch of an `If`: nodes, which see all values around them, and which of their values it gives. */
-  | { readonly kind: 'graph'; readonly nodes: readonly OnnxNode[]; readonly output: string };
+  | { readonly kind: 'graph'; readonly nodes: readonly OnnxNode[]; readonly outputs: readonly string[] };
 
 export interface OnnxNode {
   readonly name: string;
@@ -37,6 +38,8 @@ export interface OnnxValue {
   readonly name: string;
   readonly type: DataType;
   readonly dims: ReadonlyArray<number | string>;
+  /** Whether it is a sequence of such tensors; it is one of them when left out. */
+  readonly sequence?: boolean;
 }
 
 export interface OnnxModel {
@@ -47,16 +50,16 @@ export interface OnnxModel {
 }
 
 /** Version of the file format, and of the operator sets that graphs are written against. */
-const irVersion = 8;
+const irVersion = 11;
 const operatorSets = [
-  { domain: '', version: 18 },
+  { domain: '', version: 24 },
   { domain: 'com.microsoft', version: 1 },
 ];
 
 /** `TensorProto.DataLocation`. */
 const external = 1;
 /** `AttributeProto.AttributeType`. */
-const attributeTypes = { float: 1, int: 2, graph: 5, ints: 7 } as const;
+const attributeTypes = { float: 1, int: 2, string: 3, graph: 5, ints: 7 } as const;
 
 /** The protobuf encoding of a model: a `ModelProto` of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto. */
 export function encodeModel(model: OnnxModel): Uint8Array {
@@ -102,11 +105,14 @@ function writeAttribute(out: Message, name: string, attribute: Attribute): void 
     case 'ints':
       for (const value of attribute.value) out.integer(8, value);
       break;
+    case 'string':
+      out.string(4, attribute.value);
+      break;
     case 'graph':
       out.message(6, (graph) => {
         for (const node of attribute.nodes) graph.message(1, (field) => writeNode(field, node));
         graph.string(2, name);
-        graph.message(12, (value) => value.string(1, attribute.output));
+        for (const output of attribute.outputs) graph.message(12, (value) => value.string(1, output));
       });
       break;
     default:
@@ -136,16 +142,21 @@ function writeTensor(out: Message, tensor: OnnxInitializer): void {
 function writeValue(out: Message, value: OnnxValue): void {
   out.string(1, value.name);
   out.message(2, (type) => {
-    type.message(1, (tensor) => {
-      tensor.integer(1, dataTypes[value.type]);
-      tensor.message(2, (shape) => {
-        for (const dim of value.dims) {
-          shape.message(1, (field) => {
-            if (typeof dim === 'number') field.integer(1, dim);
-            else field.string(2, dim);
-          });
-        }
-      });
+    if (value.sequence) type.message(4, (of) => of.message(1, (element) => writeTensorType(element, value)));
+    else writeTensorType(type, value);
+  });
+}
+
+function writeTensorType(out: Message, { type, dims }: OnnxValue): void {
+  out.message(1, (tensor) => {
+    tensor.integer(1, dataTypes[type]);
+    tensor.message(2, (shape) => {
+      for (const dim of dims) {
+        shape.message(1, (field) => {
+          if (typeof dim === 'number') field.integer(1, dim);
+          else field.string(2, dim);
+        });
+      }
     });
   });
 }

@@ -9,7 +9,6 @@ describe('BatchBuilder', () => {
     ]);
     expect(batch).toMatchObject({ rows: 2, width: 1 });
     expect([...batch.inputIds]).toEqual([11n, 12n]);
-    expect([...batch.positionIds]).toEqual([3n, 1n]);
     expect([...batch.last]).toEqual([0n, 0n]);
     expect([...batch.lengths]).toEqual([3, 1]);
     expect([...batch.longest]).toEqual([4]);
@@ -21,7 +20,6 @@ describe('BatchBuilder', () => {
       { cached: 0, tokens: [8] },
     ]);
     expect([...batch.inputIds]).toEqual([5n, 6n, 7n, 8n, 0n, 0n]);
-    expect([...batch.positionIds]).toEqual([0n, 1n, 2n, 0n, 0n, 0n]);
     expect([...batch.last]).toEqual([2n, 0n]);
     expect([...batch.lengths]).toEqual([2, 2]);
     expect([...batch.longest]).toEqual([3]);
@@ -29,22 +27,20 @@ describe('BatchBuilder', () => {
 
   it('places a later part of a prompt behind what is cached', () => {
     const batch = new BatchBuilder().build([{ cached: 2, tokens: [5, 6] }]);
-    expect([...batch.positionIds]).toEqual([2n, 3n]);
     expect([...batch.last]).toEqual([1n]);
     expect([...batch.lengths]).toEqual([3]);
     expect([...batch.longest]).toEqual([4]);
   });
 
-  it('lets an idle row see itself alone', () => {
+  it('has an idle row write behind what it holds', () => {
     const batch = new BatchBuilder().build([
-      { cached: 0, tokens: [] },
+      { cached: 5, tokens: [] },
       { cached: 2, tokens: [9] },
     ]);
     expect([...batch.inputIds]).toEqual([0n, 9n]);
-    expect([...batch.positionIds]).toEqual([0n, 2n]);
     expect([...batch.last]).toEqual([0n, 0n]);
-    expect([...batch.lengths]).toEqual([0, 2]);
-    expect([...batch.longest]).toEqual([3]);
+    expect([...batch.lengths]).toEqual([5, 2]);
+    expect([...batch.longest]).toEqual([6]);
   });
 
   it('leaves nothing of an earlier, larger batch', () => {
@@ -55,7 +51,6 @@ describe('BatchBuilder', () => {
     ]);
     const batch = builder.build([{ cached: 1, tokens: [9] }]);
     expect([...batch.inputIds]).toEqual([9n]);
-    expect([...batch.positionIds]).toEqual([1n]);
     expect([...batch.last]).toEqual([0n]);
     expect([...batch.lengths]).toEqual([1]);
     expect([...batch.longest]).toEqual([2]);

@@ -518,11 +518,12 @@ describe('failure', () => {
     const { engine, runner } = build();
     for (const id of ['a', 'b', 'c']) engine.generate(generateRequest(id, { maxTokens: 5 }));
     await engine.step();
-    runner.onOutput = ({ logits, top, keys }) => {
+    runner.onOutput = ({ logits, top }, { rows, cache }) => {
       if (runner.runs.length !== 2) return;
       logits.fill(Number.NaN, 0, fakeShape.vocabularySize);
       top?.logits.fill(Number.NaN, 0, top.count);
-      keys[0]!.fill(Number.NaN, 0, fakeShape.kvHeads * fakeShape.headSize);
+      const { data } = cache[0]!.keys;
+      data.fill(Number.NaN, 0, data.length / rows);
     };
     const events = await drain(engine);
     expect(events.filter(({ type }) => type === 'failed')).toEqual([

@@ -34,13 +34,12 @@ beforeEach(async () => {
   const data = await ExternalData.create(join(folder, 'weights'));
   const graph = new Graph(data, 'weights');
   const ids = graph.input('input_ids', 'int64', ['B', 'S']);
-  graph.input('position_ids', 'int64', ['B', 'S']);
   graph.input('lengths', 'int32', ['B']);
   graph.input('longest', 'int32', [1]);
   graph.input('last', 'int64', ['B']);
   for (let layer = 0; layer < shape.layers; layer++) {
-    graph.input(`past.${layer}.key`, 'uint8', ['B', shape.kvHeads, shape.headSize, 'T']);
-    graph.input(`past.${layer}.value`, 'uint8', ['B', shape.kvHeads, 'T', shape.headSize]);
+    graph.input(`past.${layer}.key`, 'int8', ['B', shape.kvHeads, 'T', shape.headSize]);
+    graph.input(`past.${layer}.value`, 'int8', ['B', shape.kvHeads, 'T', shape.headSize]);
     for (const part of parts) {
       const name = `${part}.${layer}`;
       const dims = [shape.vocabularySize, widthOf(part)];

@@ -18,10 +18,10 @@ const graphHeader = field(2, ascii('main'));
 function encodesGraph(model: Partial<OnnxModel>, before: readonly number[], after: readonly number[]) {
   const graph = field(7, [...before, ...graphHeader, ...after]);
   const expected = [
-    ...integer(1, 8),
+    ...integer(1, 11),
     ...field(2, ascii('headrace')),
     ...graph,
-    ...field(8, [...field(1, []), ...integer(2, 18)]),
+    ...field(8, [...field(1, []), ...integer(2, 24)]),
     ...field(8, [...field(1, ascii('com.microsoft')), ...integer(2, 1)]),
   ];
   expect([...encodeModel({ ...empty, ...model })]).toEqual(expected);
@@ -66,6 +66,7 @@ test('integers, floats and lists of integers are told apart by the type of the a
       i: { kind: 'int', value: 1 },
       f: { kind: 'float', value: 1 },
       l: { kind: 'ints', value: [2, 3] },
+      s: { kind: 'string', value: 'S' },
     },
   } as const;
   encodesGraph(
@@ -76,13 +77,14 @@ test('integers, floats and lists of integers are told apart by the type of the a
       ...field(5, [...field(1, ascii('i')), ...integer(3, 1), ...integer(20, 2)]),
       ...field(5, [...field(1, ascii('f')), (2 << 3) | 5, 0, 0, 0x80, 0x3f, ...integer(20, 1)]),
       ...field(5, [...field(1, ascii('l')), ...integer(8, 2), ...integer(8, 3), ...integer(20, 7)]),
+      ...field(5, [...field(1, ascii('s')), ...field(4, ascii('S')), ...integer(20, 3)]),
       ...field(7, []),
     ]),
     [],
   );
 });
 
-test('a branch is a graph of its own, named by its attribute, with its one output', () => {
+test('a branch is a graph of its own, named by its attribute, with its outputs', () => {
   const inner = { name: 'i', domain: '', operator: 'Op', inputs: ['x'], outputs: ['y'], attributes: {} };
   const node = {
     name: 'n',
@@ -90,7 +92,7 @@ test('a branch is a graph of its own, named by its attribute, with its one outpu
     operator: 'If',
     inputs: [],
     outputs: [],
-    attributes: { b: { kind: 'graph', nodes: [inner], output: 'y' } },
+    attributes: { b: { kind: 'graph', nodes: [inner], outputs: ['y', 'x'] } },
   } as const;
   const innerNode = field(1, [
     ...field(1, ascii('x')),
@@ -99,7 +101,8 @@ test('a branch is a graph of its own, named by its attribute, with its one outpu
     ...field(4, ascii('Op')),
     ...field(7, []),
   ]);
-  const branch = [...innerNode, ...field(2, ascii('b')), ...field(12, field(1, ascii('y')))];
+  const outputs = ['y', 'x'].flatMap((name) => field(12, field(1, ascii(name))));
+  const branch = [...innerNode, ...field(2, ascii('b')), ...outputs];
   encodesGraph(
     { nodes: [node] },
     field(1, [
@@ -173,4 +176,11 @@ test('dimensions of inputs and outputs are numbers or names', () => {
   ]);
   const contents = [...field(1, ascii('x')), ...field(2, type)];
   encodesGraph({ inputs: [value], outputs: [value] }, [], [...field(11, contents), ...field(12, contents)]);
+});
+
+test('a sequence of tensors is another type', () => {
+  const value = { name: 'x', type: 'int64', dims: [2], sequence: true } as const;
+  const tensor = field(1, [...integer(1, 7), ...field(2, field(1, integer(1, 2)))]);
+  const contents = [...field(1, ascii('x')), ...field(2, field(4, field(1, tensor)))];
+  encodesGraph({ outputs: [value] }, [], field(12, contents));
 });

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { BatchBuilder } from '../../src/engine/batch.js';
 import { EncoderEngine } from '../../src/engine/encoder-engine.js';
 import { JudgeRunner } from '../../src/engine/judge-runner.js';
-import { noPast } from '../../src/engine/kv-cache.js';
+import { KvCache } from '../../src/engine/kv-cache.js';
 import { OnnxDecoderRunner } from '../../src/engine/onnx-decoder-runner.js';
 import { openCheckpoint } from '../../src/models/compile/open-checkpoint.js';
 import { type DecoderManifest, judgeManifest } from '../../src/models/manifest.js';
@@ -102,7 +102,10 @@ test.each([
     for (const [index, document] of documents.entries()) {
       const tokens = await reference(native, document);
       const batch = new BatchBuilder().build([{ cached: 0, tokens }]);
-      const { logits } = await runner.run({ ...batch, past: noPast(manifest, 1) });
+      const length = tokens.length;
+      const cache = new KvCache({ shape: manifest, slots: 1, contextLength: length, maxBytes: 2 ** 24 });
+      cache.fit({ rows: 1, longest: length, limit: length });
+      const { logits } = await runner.run({ ...batch, cache: cache.view(0, 1) });
       const [yesLogit, noLogit] = [logits[yes]!, logits[no]!];
       const logSoftmax = yesLogit - Math.log(Math.exp(yesLogit) + Math.exp(noLogit));
       expect(sigmoid(rows[index]!), document).toBeCloseTo(Math.exp(logSoftmax), 5);

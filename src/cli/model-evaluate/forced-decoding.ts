@@ -31,19 +31,15 @@ export class ForcedDecoding {
 
   /**
    * Feeds the next token of every row.
-   * @returns the logits that follow them, [rows, vocabularySize]
+   * @returns the logits that follow them, [rows, vocabularySize], until the next step
    */
   async step(tokens: readonly number[]): Promise<Float32Array> {
     this.#cache.fit({ rows: this.#rows, longest: this.#cached + 1, limit: this.#positions });
     const inputs = this.#batches.build(tokens.map((token) => ({ cached: this.#cached, tokens: [token] })));
     const start = performance.now();
-    const output = await this.#runner.run({ ...inputs, past: this.#cache.view(0, this.#rows) });
+    const output = await this.#runner.run({ ...inputs, cache: this.#cache.view(0, this.#rows) });
     this.#runMs += performance.now() - start;
-    this.#cache.append(
-      output,
-      1,
-      tokens.map((_, row) => ({ row, outputRow: row, tokens: 1 })),
-    );
+    for (const row of tokens.keys()) this.#cache.advance(row, 1);
     this.#cached++;
     return output.logits;
   }

@@ -1,4 +1,4 @@
-import { topLogits } from '../manifest.js';
+import { topLogits, writtenOutput } from '../manifest.js';
 import { AttentionGraph, type MeasuredStates } from './attention-graph.js';
 import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, type Value } from './graph.js';
@@ -26,16 +26,16 @@ export interface MeasuredValues extends MeasuredStates {
 }
 
 /**
- * Builds a causal language model of the llama family, one graph for prefill and decode. The graph reads the KV cache
- * and returns only the rows to add to it; the caller owns the cache.
+ * Builds a causal language model of the llama family, one graph for prefill and decode. The caller owns the KV cache,
+ * and the graph adds to it.
  *
  * Inputs, with B sequences and S new positions:
  * - `input_ids`: int64 [B, S]
  * - `last`: int64 [B], which of the S positions the logits are wanted of
  * - those of its attention (`attention-graph.ts`)
  *
- * Outputs: `logits` float32 [B, vocabularySize]; the largest of them, `top.logits` float32 and `top.tokens` int32, both
- * [B, 64], the largest first and of equals the lower token; and what its attention adds to the cache.
+ * Outputs: `written`, the first; `logits` float32 [B, vocabularySize]; the largest of them, `top.logits` float32 and `top.tokens` int32, both
+ * [B, 64], the largest first and of equals the lower token; and the cache with what its attention adds.
  *
  * @returns by layer, the values whose sizes `scales` are made of
  * @throws CheckpointError naming a tensor that is missing or misshapen
@@ -48,6 +48,7 @@ export async function buildDecoderGraph(
   const steps = config.layers + 2;
 
   const { table, rows, ids } = await embed(graph, options);
+  graph.sequenceOutput(writtenOutput, graph.node('SequenceConstruct', [graph.node('Shape', [ids])]));
   const attention = await AttentionGraph.create({ ...options, graph, ids });
   const build: Build = {
     ...options,
@@ -65,7 +66,6 @@ export async function buildDecoderGraph(
     onProgress((layer + 2) / steps);
   }
   signal.throwIfAborted();
-  attention.finish();
   await addHead(build, stream);
   onProgress(1);
   return attention.measured.map((states, layer) => {

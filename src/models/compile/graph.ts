@@ -13,6 +13,7 @@ export type Value = string;
 
 export const int = (value: number): Attribute => ({ kind: 'int', value });
 export const float = (value: number): Attribute => ({ kind: 'float', value });
+export const string = (value: string): Attribute => ({ kind: 'string', value });
 export const ints = (...value: readonly number[]): Attribute => ({ kind: 'ints', value });
 /** A float whose value is asked for when the graph is encoded. */
 export const laterFloat = (value: () => number): Attribute => ({
@@ -69,6 +70,11 @@ export class Graph {
     this.#outputs.push({ name, value, type, dims });
   }
 
+  /** Declares `value`, a sequence of int64 tensors of one dimension, as the graph's output `name`. */
+  sequenceOutput(name: string, value: Value): void {
+    this.#outputs.push({ name, value, type: 'int64', dims: ['N'], sequence: true });
+  }
+
   /** Adds a node with one output. */
   node(operator: string, inputs: readonly Value[], attributes: Attributes = {}): Value {
     const [output] = this.nodes(operator, inputs, 1, attributes);
@@ -100,20 +106,21 @@ export class Graph {
   }
 
   /**
-   * Computes one of two values, of which only the one that is chosen costs anything. Both may use whatever was
-   * computed before.
+   * Computes one of two lists of values, of which only the one that is chosen costs anything. Both may use whatever was
+   * computed before, and must have as many values.
    * @param condition bool [1]
    */
-  choose(condition: Value, whenTrue: () => Value, whenFalse: () => Value): Value {
-    const branch = (build: () => Value): Attribute => {
+  choose(condition: Value, whenTrue: () => readonly Value[], whenFalse: () => readonly Value[]): Value[] {
+    const branch = (build: () => readonly Value[]) => {
       const outer = this.#nodes;
       this.#nodes = [];
-      const output = build();
+      const outputs = build();
       const nodes = this.#nodes;
       this.#nodes = outer;
-      return { kind: 'graph', nodes, output };
+      return { kind: 'graph', nodes, outputs } as const;
     };
-    return this.node('If', [condition], { then_branch: branch(whenTrue), else_branch: branch(whenFalse) });
+    const [yes, no] = [branch(whenTrue), branch(whenFalse)];
+    return this.nodes('If', [condition], yes.outputs.length, { then_branch: yes, else_branch: no });
   }
 
   /** One of several values: which, is asked for when the graph is encoded. What only the others need is left out then. */
@@ -147,6 +154,16 @@ export class Graph {
   /** A float32 scalar. Equal ones are stored once. */
   scalar(value: number): Value {
     return this.#constant(`scalar_${value}`, [], Float32Array.of(value));
+  }
+
+  /** A float32 vector. Equal ones are stored once. */
+  scalars(...values: readonly number[]): Value {
+    return this.#constant(`scalars_${values.join('_')}`, [values.length], Float32Array.from(values));
+  }
+
+  /** An int8 scalar. Equal ones are stored once. */
+  signedByteScalar(value: number): Value {
+    return this.#constant(`signed_byte_scalar_${value}`, [], Int8Array.of(value));
   }
 
   /** A uint8 scalar. Equal ones are stored once. */

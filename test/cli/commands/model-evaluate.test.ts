@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { modelEvaluate } from '../../../src/cli/commands/model-evaluate.js';
 import { BatchBuilder } from '../../../src/engine/batch.js';
-import { noPast } from '../../../src/engine/kv-cache.js';
+import { KvCache } from '../../../src/engine/kv-cache.js';
 import { OnnxDecoderRunner } from '../../../src/engine/onnx-decoder-runner.js';
 import type { DecoderManifest, WeightFormat } from '../../../src/models/manifest.js';
 import { loadConfig } from '../../../src/platform/config.js';
@@ -47,11 +47,13 @@ test('the perplexity of float32 is that of a window whose beginnings are read on
   const shape = manifest as DecoderManifest;
   const runner = new OnnxDecoderRunner(session, shape);
   const batches = new BatchBuilder();
+  const cache = new KvCache({ shape, slots: 1, contextLength: 256, maxBytes: Number.MAX_VALUE });
+  cache.fit({ rows: 1, longest: 256, limit: 256 });
   const tokens = [...(await new Tokenizer(checkpoint.tokenizerJson).encode(text))].slice(0, 256);
   let surprise = 0;
   for (let length = 1; length < tokens.length; length++) {
     const batch = batches.build([{ cached: 0, tokens: tokens.slice(0, length) }]);
-    const { logits } = await runner.run({ ...batch, past: noPast(shape, 1) });
+    const { logits } = await runner.run({ ...batch, cache: cache.view(0, 1) });
     const sum = logits.reduce((total, logit) => total + Math.exp(logit), 0);
     surprise += Math.log(sum) - logits[tokens[length]!]!;
   }

@@ -58,56 +58,58 @@ function topOf(logits: Float32Array, rows: number): TopLogits {
 /**
  * A decoder whose keys and values say which token stands at which position, and whose logits are a function of the
  * history that a row sees by its lengths and the cache. It throws when that history has gaps, or differs between
- * layers or heads, when positions, lengths and the cache do not agree, and when rows are run together that a graph
- * takes only apart: a wrong length, position or row shows at once.
+ * layers or heads, when lengths and the cache do not agree, and when rows are run together that a graph takes only
+ * apart: a wrong length or row shows at once.
  */
 export class FakeDecoderRunner implements DecoderRunner {
   readonly shape = fakeShape;
   readonly runs: Array<Pick<DecoderBatch, 'rows' | 'width'>> = [];
   /** Called before each run; may throw, or change what the run gives. */
   onRun: (batch: DecoderBatch) => void | Promise<void> = () => {};
-  onOutput: (output: DecoderOutput) => void = () => {};
+  onOutput: (output: DecoderOutput, batch: DecoderBatch) => void = () => {};
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
     this.runs.push({ rows: batch.rows, width: batch.width });
     await this.onRun(batch);
     this.#check(batch);
-    const { layers, vocabularySize } = this.shape;
+    this.#write(batch);
+    const { vocabularySize } = this.shape;
     const logits = new Float32Array(batch.rows * vocabularySize);
     for (let row = 0; row < batch.rows; row++) {
       logits.set(fakeLogits(this.#history(batch, row)), row * vocabularySize);
     }
-    const keys = Array.from({ length: layers }, (_, layer) => this.#fresh(batch, layer, 1));
-    const values = Array.from({ length: layers }, (_, layer) => this.#fresh(batch, layer, -1));
     const output = batch.topIsEnough
-      ? { logits: new Float32Array(0), top: topOf(logits, batch.rows), keys, values }
-      : { logits, keys, values };
-    this.onOutput(output);
+      ? { logits: new Float32Array(0), top: topOf(logits, batch.rows) }
+      : { logits };
+    this.onOutput(output, batch);
     return output;
   }
 
   async close(): Promise<void> {}
 
-  /** What a layer makes of the new tokens, [B, S, kvHeads, headSize]. */
-  #fresh({ rows, width, inputIds, positionIds }: DecoderBatch, layer: number, sign: number): Float32Array {
+  /** Puts the new tokens' keys and values, padding's included, behind what the cache has of each row. */
+  #write({ rows, width, inputIds, lengths, cache }: DecoderBatch): void {
     const { kvHeads, headSize } = this.shape;
-    const array = new Float32Array(rows * width * kvHeads * headSize);
-    for (let token = 0; token < rows * width; token++) {
-      for (let head = 0; head < kvHeads; head++) {
-        const at = (token * kvHeads + head) * headSize;
-        array[at] = sign * Number(inputIds[token]);
-        array[at + 1] = Number(positionIds[token]);
-        array[at + 2] = layer * kvHeads + head;
+    for (const [layer, { keys, values }] of cache.entries()) {
+      const capacity = keys.dims[2]!;
+      for (let token = 0; token < rows * width; token++) {
+        const row = Math.floor(token / width);
+        const position = lengths[row]! + 1 - width + (token % width);
+        for (let head = 0; head < kvHeads; head++) {
+          const at = ((row * kvHeads + head) * capacity + position) * headSize;
+          const place = layer * kvHeads + head;
+          keys.data.set([Number(inputIds[token]), position, place], at);
+          values.data.set([-Number(inputIds[token]), position, place], at);
+        }
       }
     }
-    return array;
   }
 
   /** Whether the sizes are those of one batch, and the rows may be run together. */
-  #check({ rows, width, inputIds, positionIds, lengths, longest, last, past }: DecoderBatch): void {
+  #check({ rows, width, inputIds, lengths, longest, last, cache }: DecoderBatch): void {
     const { layers, kvHeads, headSize } = this.shape;
-    const sizes = [inputIds.length, positionIds.length, lengths.length, last.length, longest.length];
-    const expected = [rows * width, rows * width, rows, rows, 1];
+    const sizes = [inputIds.length, lengths.length, last.length, longest.length];
+    const expected = [rows * width, rows, rows, 1];
     if (sizes.join() !== expected.join()) throw new Error(`arrays of ${sizes}, not ${expected}`);
     if (longest[0] !== Math.max(...lengths) + 1) {
       throw new Error(`the longest of ${lengths} is not ${longest[0]} positions`);
@@ -115,11 +117,14 @@ export class FakeDecoderRunner implements DecoderRunner {
     if (rows > 1 && width > 1 && lengths.some((length) => length !== width - 1)) {
       throw new Error(`${rows} rows of ${width} new tokens, of which some have a past: lengths ${lengths}`);
     }
-    if (past.length !== layers) throw new Error(`a past of ${past.length} layers`);
-    const capacity = past[0]!.keys.dims[2]!;
-    for (const { data, dims } of past.flatMap(({ keys, values }) => [keys, values])) {
+    if (lengths.some((length) => length + 1 < width))
+      throw new Error(`${width} new tokens: lengths ${lengths}`);
+    if (cache.length !== layers) throw new Error(`a cache of ${cache.length} layers`);
+    const capacity = cache[0]!.keys.dims[2]!;
+    if (longest[0]! > capacity) throw new Error(`${longest[0]} positions in a cache of ${capacity}`);
+    for (const { data, dims } of cache.flatMap(({ keys, values }) => [keys, values])) {
       const shape = [rows, kvHeads, capacity, headSize];
-      if (dims.join() !== shape.join()) throw new Error(`a past of ${dims}, not ${shape}`);
+      if (dims.join() !== shape.join()) throw new Error(`a cache of ${dims}, not ${shape}`);
       if (data.length !== rows * kvHeads * capacity * headSize)
         throw new Error(`${data.length} numbers of ${dims}`);
     }
@@ -138,14 +143,11 @@ export class FakeDecoderRunner implements DecoderRunner {
   /** The tokens that the wanted one of a row's new tokens sees, itself included, in the order of their positions. */
   #seen(batch: DecoderBatch, row: number, layer: number, head: number): number[] {
     const { kvHeads, headSize } = this.shape;
-    const { width, inputIds, positionIds, lengths, last } = batch;
-    const { keys, values } = batch.past[layer]!;
+    const { keys, values } = batch.cache[layer]!;
     const capacity = keys.dims[2]!;
-    const cached = lengths[row]! + 1 - width;
-    if (cached < 0 || cached > capacity)
-      throw new Error(`row ${row}: ${cached} of ${capacity} cached positions`);
+    const cached = batch.lengths[row]! + 1 - batch.width;
     const seen: number[] = [];
-    for (let column = 0; column < cached; column++) {
+    for (let column = 0; column <= cached + Number(batch.last[row]); column++) {
       const at = ((row * kvHeads + head) * capacity + column) * headSize;
       const key = keys.data.subarray(at, at + headSize);
       const value = values.data.subarray(at, at + headSize);
@@ -155,13 +157,6 @@ export class FakeDecoderRunner implements DecoderRunner {
       if (key[2] !== layer * kvHeads + head) throw new Error(`row ${row}: key of another layer or head`);
       if (key[1] !== column) throw new Error(`row ${row}: cache column ${column} holds position ${key[1]}`);
       seen.push(key[0]!);
-    }
-    for (let column = 0; column <= Number(last[row]); column++) {
-      const position = Number(positionIds[row * width + column]);
-      if (position !== cached + column) {
-        throw new Error(`row ${row}: new token ${column} after ${cached} is at position ${position}`);
-      }
-      seen.push(Number(inputIds[row * width + column]));
     }
     return seen;
   }

@@ -22,8 +22,8 @@ for (const part of [prompt.slice(0, third), prompt.slice(third, 2 * third), ...d
   const cached = cache.length(0);
   cache.fit({ rows: 1, longest: cached + part.length, limit: 64 });
   const batch = batches.build([{ cached, tokens: part }]);
-  const output = await runner.run({ ...batch, past: cache.view(0, 1) });
-  cache.append(output, part.length, [{ row: 0, outputRow: 0, tokens: part.length }]);
+  const output = await runner.run({ ...batch, cache: cache.view(0, 1) });
+  cache.advance(0, part.length);
   logits.push([...output.logits]);
 }
 console.log(JSON.stringify([logits[0], logits[1], logits.at(-1)]));

@@ -6,7 +6,7 @@ import { StateScales } from '../../../src/models/compile/state-scales.js';
 import type { KvFormat } from '../../../src/models/manifest.js';
 import { openGraph } from './graph-fixture.js';
 
-/** One sequence of a run. Positions are arrays of numbers, bytes without their zero point. */
+/** One sequence of a run. */
 export interface AttentionRow {
   /** What is cached of it, [kvHeads * headSize] each. */
   readonly keys: readonly ArrayLike<number>[];
@@ -44,7 +44,6 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
     const { query, key } = attention.measured[0]!;
     graph.output('query', query, 'float32', ['B', 'S', width]);
     graph.output('key', key, 'float32', ['B', 'S', kvWidth]);
-    attention.finish();
   });
 
   /**
@@ -52,27 +51,17 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
    * @param unused what stands in the places of the cache that no row uses
    */
   async function run(rows: readonly AttentionRow[], capacity: number, unused = 0) {
-    const zero = inBytes ? 128 : 0;
+    const placeOf = (row: number, position: number, at: number) =>
+      ((row * kvHeads + Math.floor(at / headSize)) * capacity + position) * headSize + (at % headSize);
     const tensor = (part: 'keys' | 'values') => {
-      const positionsLast = inBytes && part === 'keys';
       const size = rows.length * kvWidth * capacity;
-      const data = (inBytes ? new Uint8Array(size) : new Float32Array(size)).fill(unused);
+      const data = (inBytes ? new Int8Array(size) : new Float32Array(size)).fill(unused);
       for (const [row, { [part]: positions }] of rows.entries()) {
         for (const [position, numbers] of positions.entries()) {
-          for (let at = 0; at < kvWidth; at++) {
-            const head = row * kvHeads + Math.floor(at / headSize);
-            const element = at % headSize;
-            const place = positionsLast
-              ? (head * headSize + element) * capacity + position
-              : (head * capacity + position) * headSize + element;
-            data[place] = numbers[at]! + zero;
-          }
+          for (let at = 0; at < kvWidth; at++) data[placeOf(row, position, at)] = numbers[at]!;
         }
       }
-      return {
-        data,
-        dims: [rows.length, kvHeads, ...(positionsLast ? [headSize, capacity] : [capacity, headSize])],
-      };
+      return { data, dims: [rows.length, kvHeads, capacity, headSize] };
     };
     const inputs = new BatchBuilder().build(
       rows.map(({ keys, packed }) => ({ cached: keys.length, tokens: new Int32Array(packed.length) })),
@@ -80,26 +69,34 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
     const data = Float32Array.from(
       rows.flatMap(({ packed }) => packed.flatMap((numbers) => Array.from(numbers))),
     );
+    const cache = { keys: tensor('keys'), values: tensor('values') };
     const outputs = await session.run({
-      ...decoderFeeds({ ...inputs, past: [{ keys: tensor('keys'), values: tensor('values') }] }),
+      ...decoderFeeds({ ...inputs, cache: [cache] }),
       packed: { type: 'float32', data, dims: [rows.length * inputs.width, width + 2 * kvWidth] },
     });
-    const byPosition = (name: string, elements: number, part = 0) =>
+    const byPosition = (name: string, elements: number) =>
       rows.map((_, row) =>
         Array.from({ length: inputs.width }, (__, position) => {
-          const from = ((part * rows.length + row) * inputs.width + position) * elements;
-          return Array.from(
-            (outputs[name]!.data as Float32Array | Uint8Array).subarray(from, from + elements),
-          );
+          const from = (row * inputs.width + position) * elements;
+          return Array.from((outputs[name]!.data as Float32Array).subarray(from, from + elements));
         }),
+      );
+    /** By row, what the cache holds of its positions, cached and new. */
+    const held = (name: string) =>
+      rows.map(({ keys, packed }, row) =>
+        Array.from({ length: keys.length + packed.length }, (_, position) =>
+          Array.from({ length: kvWidth }, (__, at) =>
+            Number(outputs[name]!.data[placeOf(row, position, at)]),
+          ),
+        ),
       );
     return {
       mixed: byPosition('mixed', width),
       query: byPosition('query', width),
       key: byPosition('key', kvWidth),
-      newKeys: byPosition('new', kvWidth),
-      newValues: byPosition('new', kvWidth, 1),
-      type: outputs.new!.type,
+      keys: held('present.0.key'),
+      values: held('present.0.value'),
+      type: outputs['present.0.key']!.type,
     };
   }
   return { run, scoreScale: (scales?.layer(0).score ?? 1) / Math.sqrt(headSize), scales };

@@ -56,7 +56,7 @@ export async function extend(
   const cached = cache.length(0);
   cache.fit({ rows: 1, longest: cached + tokens.length, limit: 64 });
   const batch = new BatchBuilder().build([{ cached, tokens }]);
-  const output = await new OnnxDecoderRunner(session, shape).run({ ...batch, past: cache.view(0, 1) });
-  cache.append(output, tokens.length, [{ row: 0, outputRow: 0, tokens: tokens.length }]);
+  const output = await new OnnxDecoderRunner(session, shape).run({ ...batch, cache: cache.view(0, 1) });
+  cache.advance(0, tokens.length);
   return { logits: output.logits, cache };
 }

@@ -141,20 +141,21 @@ test('a weight that does not fill its shape is a bug', async () => {
 });
 
 describe('a choice', () => {
-  /** Of two numbers, made of values that were computed before, and of others that are in the branches. */
+  /** Of two pairs of numbers, made of values that were computed before, and of others that are in the branches. */
   const open = () =>
     openGraph((graph) => {
       const condition = graph.input('condition', 'uint8', [1]);
       const x = graph.input('x', 'float32', ['N']);
       const isTrue = graph.node('Cast', [condition], { to: int(9) });
       const outer = graph.node('Neg', [x]);
-      const chosen = graph.choose(
+      const [chosen, which] = graph.choose(
         isTrue,
-        () => graph.node('Mul', [graph.node('Abs', [outer]), graph.scalar(10)]),
+        () => [graph.node('Mul', [graph.node('Abs', [outer]), graph.scalar(10)]), graph.node('Neg', [outer])],
         // Fails where x is shorter: it must not be computed when it is not chosen.
-        () => graph.node('Gather', [outer, graph.shape(7)]),
+        () => [graph.node('Gather', [outer, graph.shape(7)]), graph.node('Abs', [outer])],
       );
-      graph.output('y', graph.node('Add', [chosen, graph.scalar(1)]), 'float32', ['M']);
+      graph.output('y', graph.node('Add', [chosen!, graph.scalar(1)]), 'float32', ['M']);
+      graph.output('z', which!, 'float32', ['N']);
     });
   const byte = (value: number) => ({ type: 'uint8' as const, data: Uint8Array.of(value), dims: [1] });
 
@@ -163,8 +164,10 @@ describe('a choice', () => {
     const x = floats([8], 1, -2, 3, 4, 5, 6, 7, 8);
     const whenTrue = await session.run({ condition: byte(1), x });
     expect(whenTrue.y!.data).toEqual(Float32Array.of(11, 21, 31, 41, 51, 61, 71, 81));
+    expect(whenTrue.z!.data).toEqual(x.data);
     const whenFalse = await session.run({ condition: byte(0), x });
     expect(whenFalse.y!.data).toEqual(Float32Array.of(-7));
+    expect(whenFalse.z!.data).toEqual(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8));
   });
 
   test('computes nothing of the other branch', async () => {
@@ -182,12 +185,12 @@ describe('a choice', () => {
       graph.output('doubled', doubled, 'float32', [1]);
       const isTrue = graph.node('Cast', [condition], { to: int(9) });
       const inner = graph.node('Neg', [x]);
-      const y = graph.choose(
+      const [y] = graph.choose(
         isTrue,
-        () => graph.node('Add', [doubled, inner]),
-        () => graph.node('Sub', [doubled, inner]),
+        () => [graph.node('Add', [doubled, inner])],
+        () => [graph.node('Sub', [doubled, inner])],
       );
-      graph.output('y', y, 'float32', [1]);
+      graph.output('y', y!, 'float32', [1]);
     });
     const run = async (value: number) => await session.run({ condition: byte(value), x: floats([1], 5) });
     expect((await run(1)).y!.data).toEqual(Float32Array.of(5));
@@ -201,10 +204,11 @@ test('numbers that come later are those of when the graph is encoded, in branche
   const session = await openGraph((graph) => {
     const x = graph.input('x', 'float32', [2]);
     const weight = graph.later('weight', [2], () => Float32Array.of(number, -number));
-    const leaky = () =>
-      graph.node('LeakyRelu', [graph.node('Mul', [x, weight])], { alpha: laterFloat(() => number / 10) });
+    const leaky = () => [
+      graph.node('LeakyRelu', [graph.node('Mul', [x, weight])], { alpha: laterFloat(() => number / 10) }),
+    ];
     const isTrue = graph.node('Cast', [graph.shape(1)], { to: int(9) });
-    graph.output('y', graph.choose(isTrue, leaky, leaky), 'float32', [2]);
+    graph.output('y', graph.choose(isTrue, leaky, leaky)[0]!, 'float32', [2]);
     number = 5;
   });
   const { y } = await session.run({ x: floats([2], 2, 3) });
