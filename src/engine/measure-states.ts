@@ -6,12 +6,11 @@ import { decoderFeeds } from './onnx-decoder-runner.js';
 import { OnnxSession } from './onnx-session.js';
 
 /**
- * How far a layer's queries, keys and values reach, and what attention mixes of the values, by element in the order of
- * their heads. Of queries and keys it is the largest length of the pair that rotary positions turn, for both its
- * elements: at some other position either may be as large. Of the others it is the largest magnitude.
+ * How far a layer's keys and values reach, and what attention mixes of the values, by element in the order of their
+ * heads. Of keys it is the largest length of the pair that rotary positions turn, for both its elements: at some other
+ * position either may be as large. Of the others it is the largest magnitude.
  */
 export interface StateRange {
-  readonly query: Float32Array;
   readonly key: Float32Array;
   readonly value: Float32Array;
   readonly mixed: Float32Array;
@@ -21,7 +20,7 @@ export interface StateRange {
 
 export interface MeasureStatesOptions {
   /**
-   * A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, its width], and
+   * A decoder's graph whose outputs are `key.L`, `value.L` and `mixed.L`, float32 [B, S, its width], and
    * perhaps `down.L`, float32 [B * S, 1].
    */
   readonly graph: string;
@@ -32,13 +31,12 @@ export interface MeasureStatesOptions {
 }
 
 /**
- * Runs a decoder over sequences of tokens and finds how far its queries, keys and values reach.
+ * Runs a decoder over sequences of tokens and finds how far its keys and values reach.
  * @throws Error when the graph cannot be run; the signal's reason when it aborts
  */
 export async function measureStates(options: MeasureStatesOptions): Promise<StateRange[]> {
   const { shape, signal } = options;
   const ranges = Array.from({ length: shape.layers }, () => ({
-    query: new Float32Array(shape.heads * shape.headSize),
     key: new Float32Array(shape.kvHeads * shape.headSize),
     value: new Float32Array(shape.kvHeads * shape.headSize),
     mixed: new Float32Array(shape.heads * shape.headSize),
@@ -58,7 +56,7 @@ export async function measureStates(options: MeasureStatesOptions): Promise<Stat
       const outputs = await session.run(decoderFeeds({ ...inputs, cache: cache.view(0, 1) }));
       for (const [layer, range] of ranges.entries()) {
         const rows = (part: keyof StateRange) => outputs[`${part}.${layer}`]!.data as Float32Array;
-        for (const part of ['query', 'key'] as const) widenPairs(range[part], rows(part), shape.headSize);
+        widenPairs(range.key, rows('key'), shape.headSize);
         for (const part of ['value', 'mixed'] as const) widen(range[part], rows(part));
         if (outputs[`down.${layer}`]) range.down = Float32Array.from([...range.down, ...rows('down')]);
       }

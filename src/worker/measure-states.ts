@@ -9,8 +9,8 @@ import { Tokenizer } from './tokenizer.js';
 const sequenceTokens = 128;
 
 /**
- * Finds how large a decoder's queries, keys and values become: on a text of prose, code, tables and several scripts, and on
- * tokens from all over its vocabulary, so that control tokens are among them.
+ * Finds how large a decoder's keys and values become: on a text of prose, code, tables and several scripts, and on tokens
+ * from all over its vocabulary, so that control tokens are among them.
  */
 export async function measureStates(measured: MeasuredGraph): Promise<StateRange[]> {
   const { path, tokenizerJson, manifest, signal } = measured;

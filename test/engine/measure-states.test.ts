@@ -15,9 +15,9 @@ const shape: DecoderShape = {
   vocabularySize: 10,
   kvFormat: 'int8',
 };
-const parts = ['query', 'key', 'value', 'mixed'] as const;
+const parts = ['key', 'value', 'mixed'] as const;
 const widthOf = (part: (typeof parts)[number]) =>
-  (part === 'query' || part === 'mixed' ? shape.heads : shape.kvHeads) * shape.headSize;
+  (part === 'mixed' ? shape.heads : shape.kvHeads) * shape.headSize;
 
 /** What a part of a layer is for each token, by element: positive and negative numbers without a pattern. */
 const table = (part: (typeof parts)[number], layer: number) =>
@@ -62,7 +62,7 @@ test('ranges are how far each element reaches, by layer, over all sequences', as
     for (const part of parts) {
       const numbers = table(part, layer);
       const width = widthOf(part);
-      const isTurned = part === 'query' || part === 'key';
+      const isTurned = part === 'key';
       const reach = (token: number, element: number) => {
         const other = element % 4 < 2 ? element + 2 : element - 2;
         const [own, partner] = [element, other].map((place) => numbers[token * width + place]!);

@@ -93,7 +93,7 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
       const { path, manifest: shape } = graph;
       const others = await engine.measureStates({ graph: path, shape, sequences: [tokens], threads: 1 });
       expect(ranges).toHaveLength(layers);
-      const widths = { query: heads, key: kvHeads, value: kvHeads, mixed: heads };
+      const widths = { key: kvHeads, value: kvHeads, mixed: heads };
       for (const [layer, range] of ranges.entries()) {
         for (const [part, count] of Object.entries(widths) as [keyof StateRange, number][]) {
           expect(range[part]).toHaveLength(count * headSize);

@@ -1,6 +1,6 @@
 import type { Attribute } from '../onnx-writer.js';
 import { CheckpointError, type DecoderConfig } from './checkpoint.js';
-import { absent, float, type Graph, int, ints, laterFloat, string, type Value } from './graph.js';
+import { absent, float, type Graph, int, ints, string, type Value } from './graph.js';
 import type { Tensors } from './linear-layer.js';
 import { rotaryCaches } from './rotary.js';
 import type { StateScales } from './state-scales.js';
@@ -48,10 +48,10 @@ interface States {
 }
 
 /**
- * What the scales of a layer are made of: its states, rotated where that is due, and what attention mixes of the
- * values, [R, heads * headSize].
+ * What the scales of a layer are made of: its rotated keys, its values, and what attention mixes of those,
+ * [R, heads * headSize].
  */
-export interface MeasuredStates extends States {
+export interface MeasuredStates extends Pick<States, 'key' | 'value'> {
   readonly mixed: Value;
 }
 
@@ -137,7 +137,8 @@ export class AttentionGraph {
       const dims = ['B', kvHeads, 'T', headSize];
       graph.output(`present.${layer}.${part}`, present[index]!, cacheType(scales), dims);
     }
-    this.#measured[layer] = { ...this.#rotated(packed, norms), mixed: mixed! };
+    const { key, value } = this.#rotated(packed, norms);
+    this.#measured[layer] = { key, value, mixed: mixed! };
     return mixed!;
   }
 
@@ -154,7 +155,6 @@ export class AttentionGraph {
     // The scales are in the weights around.
     const one = graph.scalars(1);
     return this.#grouped(
-      layer,
       [
         ...[query, key, value, `past.${layer}.key`, `past.${layer}.value`, lengths, longest],
         ...(rotates ? [cosines, sines] : [absent, absent]),
@@ -187,7 +187,7 @@ export class AttentionGraph {
       const used = graph.node('Slice', [`past.${layer}.${part}`, graph.shape(0), cached, graph.shape(2)]);
       return graph.node('DequantizeLinear', [used, one, zero]);
     };
-    const [mixed] = this.#grouped(layer, [query, key, value, past('key'), past('value'), lengths, longest]);
+    const [mixed] = this.#grouped([query, key, value, past('key'), past('value'), lengths, longest]);
     const put = (part: string, states: Value) => {
       const bytes = graph.node('QuantizeLinear', [states, one, zero]);
       const heads = graph.node('Reshape', [bytes, graph.shape(0, 0, kvHeads, headSize)]);
@@ -203,17 +203,13 @@ export class AttentionGraph {
     return norms ? this.#normed(this.#split(packed), norms) : { query: packed, key: absent, value: absent };
   }
 
-  #grouped(
-    layer: number,
-    inputs: readonly Value[],
-    attributes: Readonly<Record<string, Attribute>> = {},
-  ): Value[] {
-    const { graph, config, scales } = this.#options;
+  #grouped(inputs: readonly Value[], attributes: Readonly<Record<string, Attribute>> = {}): Value[] {
+    const { graph, config } = this.#options;
     const { heads, kvHeads, headSize } = config;
     const [mixed, ...present] = graph.nodes('com.microsoft.GroupQueryAttention', inputs, 3, {
       num_heads: int(heads),
       kv_num_heads: int(kvHeads),
-      scale: laterFloat(() => (scales?.layer(layer).score ?? 1) / Math.sqrt(headSize)),
+      scale: float(1 / Math.sqrt(headSize)),
       ...attributes,
     });
     return [graph.node('Reshape', [mixed!, graph.shape(-1, heads * headSize)]), ...present];

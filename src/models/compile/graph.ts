@@ -15,14 +15,6 @@ export const int = (value: number): Attribute => ({ kind: 'int', value });
 export const float = (value: number): Attribute => ({ kind: 'float', value });
 export const string = (value: string): Attribute => ({ kind: 'string', value });
 export const ints = (...value: readonly number[]): Attribute => ({ kind: 'ints', value });
-/** A float whose value is asked for when the graph is encoded. */
-export const laterFloat = (value: () => number): Attribute => ({
-  kind: 'float',
-  get value() {
-    return value();
-  },
-});
-
 /** A value that a graph gives, and what it is called outside. */
 export interface GraphOutput extends OnnxValue {
   readonly value: Value;

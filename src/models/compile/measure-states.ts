@@ -1,13 +1,11 @@
 import type { DecoderManifest } from '../manifest.js';
 
 /**
- * How far a layer's queries, keys and values reach, and what attention mixes of the values, by element in the order of
- * their heads. Of queries and keys it is the largest length of the pair that rotary positions turn, for both its
- * elements: at some other position either may be as large. Of the others it is the largest magnitude.
+ * How far a layer's keys and values reach, and what attention mixes of the values, by element in the order of their
+ * heads. Of keys it is the largest length of the pair that rotary positions turn, for both its elements: at some other
+ * position either may be as large. Of the others it is the largest magnitude.
  */
 export interface StateRange {
-  /** [heads * headSize] */
-  readonly query: Float32Array;
   /** [kvHeads * headSize] */
   readonly key: Float32Array;
   /** [kvHeads * headSize] */
@@ -19,7 +17,7 @@ export interface StateRange {
 }
 
 /**
- * A decoder's graph whose outputs are `query.L`, `key.L`, `value.L` and `mixed.L`, float32 [B, S, heads * headSize], and
+ * A decoder's graph whose outputs are `key.L`, `value.L` and `mixed.L`, float32 [B, S, heads * headSize], and
  * perhaps `down.L`, float32 [B * S, 1].
  */
 export interface MeasuredGraph {

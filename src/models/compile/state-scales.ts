@@ -1,15 +1,13 @@
 import type { DecoderConfig } from './checkpoint.js';
 import type { StateRange } from './measure-states.js';
 
-/** What one layer's queries, keys and values are multiplied by so that they fill 8 bits. */
+/** What one layer's keys and values are multiplied by so that they fill 8 bits. */
 export interface LayerScales {
-  /** [heads * headSize] */
+  /** What undoes the scales of the keys in the queries, [heads * headSize]. */
   readonly query: Float32Array;
   /** [kvHeads * headSize] */
   readonly key: Float32Array;
   readonly value: number;
-  /** What undoes the scales of queries and keys in their product. */
-  readonly score: number;
   /** How far what attention mixes of the scaled values reaches. */
   readonly mixedReach: number;
   /** How far the rows reach that are projected down, where they are so much alike that one measure does for all. */
@@ -40,13 +38,13 @@ const evenness = 4;
 const downReach = 0.8;
 
 /**
- * Scales that make a decoder's queries, keys and values fill the range of a byte, the same for all positions. They
- * cost nothing when it runs, since all of them disappear into the weights around. What they must be is measured on the
- * model itself; until then they are 1.
+ * Scales that make a decoder's keys and values fill the range of a byte, the same for all positions. They cost nothing
+ * when it runs, since all of them disappear into the weights around. What they must be is measured on the model itself;
+ * until then they are 1.
  *
- * An element of the keys that is always large leaves the others few steps. What makes it smaller makes the same
- * element of the queries larger, and the product stays what it was; best is the middle, where both reach equally far
- * (as between activations and weights in SmoothQuant, Xiao et al., 2023, section 4).
+ * Each element of the keys has a scale of its own: one that is always large leaves the others all their steps. What
+ * makes it smaller makes the same element of the queries, which are not rounded, larger, and the product stays what it
+ * was.
  */
 export class StateScales {
   readonly #config: DecoderConfig;
@@ -59,7 +57,6 @@ export class StateScales {
       query: new Float32Array(heads * headSize).fill(1),
       key: new Float32Array(kvHeads * headSize).fill(1),
       value: 1,
-      score: 1,
       mixedReach: 1,
       downReach: undefined,
     }));
@@ -71,19 +68,13 @@ export class StateScales {
 
   /** Sets the scales from what was measured, by layer. */
   set(ranges: readonly StateRange[]): void {
-    const { heads, kvHeads } = this.#config;
-    for (const [index, { query, key, value, mixed, down }] of ranges.entries()) {
-      const queries = this.#shared(query, heads / kvHeads);
-      const keys = this.#shared(key, 1);
-      const step =
-        keys.reduce((most, size, at) => Math.max(most, Math.sqrt(size * queries[at]!)), 0) / largestByte;
-      const gains = keys.map((size, at) => Math.sqrt(queries[at]! / size) / step);
+    for (const [index, { key, value, mixed, down }] of ranges.entries()) {
+      const gains = this.#shared(key).map((size) => largestByte / size);
       const valueGain = largestByte / (valueReach * (Math.max(...value) || 1));
       this.#layers[index] = {
-        query: query.map((_, at) => 1 / (gains[this.#keyOf(at)]! * step * step)),
+        query: this.#layers[index]!.query.map((_, at) => 1 / gains[this.#keyOf(at)]!),
         key: gains,
         value: valueGain,
-        score: step * step,
         mixedReach: mixedReach * (Math.max(...mixed) || 1) * valueGain,
         downReach: commonReach(down),
       };
@@ -99,25 +90,20 @@ export class StateScales {
 
   /**
    * The largest magnitudes of all elements that must have one scale, for each element of the keys: of the two that
-   * rotary positions turn into each other, in the `group` heads that share a key, and in all heads where the weights
-   * of one norm hold for all. Elements that were never anything but 0 get a small one.
+   * rotary positions turn into each other, and in all heads where the weights of one norm hold for all. Elements that
+   * were never anything but 0 get a small one.
    */
-  #shared(range: Float32Array, group: number): Float32Array {
-    const { kvHeads, headSize, queryKeyNorm } = this.#config;
+  #shared(range: Float32Array): Float32Array {
+    const { headSize, queryKeyNorm } = this.#config;
     const half = headSize / 2;
     const least = 1e-3 * Math.max(...range) || 1;
-    const largest = new Float32Array(kvHeads * headSize).fill(least);
-    for (const [at, size] of range.entries()) {
-      const own = Math.floor(at / headSize / group);
-      const pair = at % half;
-      for (let head = queryKeyNorm ? 0 : own; head < (queryKeyNorm ? kvHeads : own + 1); head++) {
-        for (const element of [pair, pair + half]) {
-          const to = head * headSize + element;
-          largest[to] = Math.max(largest[to]!, size);
-        }
-      }
-    }
-    return largest;
+    return range.map((_, at) => {
+      const first = queryKeyNorm ? at % half : at - (at % headSize) + (at % half);
+      const end = queryKeyNorm ? range.length : first + headSize;
+      let largest = least;
+      for (let other = first; other < end; other += half) largest = Math.max(largest, range[other]!);
+      return largest;
+    });
   }
 }
 

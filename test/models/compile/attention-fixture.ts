@@ -29,9 +29,7 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
   const inBytes = kvFormat === 'int8';
   const scales = inBytes ? new StateScales(config) : undefined;
   const fill = (length: number) => new Float32Array(length).fill(2);
-  scales?.set([
-    { query: fill(width), key: fill(kvWidth), value: fill(kvWidth), mixed: fill(width), down: fill(0) },
-  ]);
+  scales?.set([{ key: fill(kvWidth), value: fill(kvWidth), mixed: fill(width), down: fill(0) }]);
   const session = await openGraph(async (graph) => {
     const ids = graph.input('input_ids', 'int64', ['B', 'S']);
     graph.input('last', 'int64', ['B']);
@@ -41,9 +39,7 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
     };
     const attention = await AttentionGraph.create({ graph, config, tensors, ids, scales });
     graph.output('mixed', await attention.attend(0, packed), 'float32', ['R', width]);
-    const { query, key } = attention.measured[0]!;
-    graph.output('query', query, 'float32', ['B', 'S', width]);
-    graph.output('key', key, 'float32', ['B', 'S', kvWidth]);
+    graph.output('key', attention.measured[0]!.key, 'float32', ['B', 'S', kvWidth]);
   });
 
   /**
@@ -92,12 +88,11 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
       );
     return {
       mixed: byPosition('mixed', width),
-      query: byPosition('query', width),
       key: byPosition('key', kvWidth),
       keys: held('present.0.key'),
       values: held('present.0.value'),
       type: outputs['present.0.key']!.type,
     };
   }
-  return { run, scoreScale: (scales?.layer(0).score ?? 1) / Math.sqrt(headSize), scales };
+  return { run };
 }

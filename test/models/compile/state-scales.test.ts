@@ -17,7 +17,6 @@ function magnitudes(length: number, seed: number, spread = 100): Float32Array {
 }
 
 const range = (seed: number, changes: Partial<StateRange> = {}): StateRange => ({
-  query: magnitudes(heads * headSize, seed),
   key: magnitudes(kvHeads * headSize, seed + 1),
   value: magnitudes(kvHeads * headSize, seed + 2),
   mixed: magnitudes(heads * headSize, seed + 3),
@@ -40,21 +39,19 @@ const largest = (numbers: Float32Array, gains: Float32Array) =>
 
 const zeros = (length: number) => new Float32Array(length);
 const nothing: StateRange = {
-  query: zeros(heads * headSize),
   key: zeros(kvHeads * headSize),
   value: zeros(kvHeads * headSize),
   mixed: zeros(heads * headSize),
   down: zeros(50),
 };
 const partlyZero = range(5);
-partlyZero.query.fill(0, 8, 16);
 partlyZero.key.fill(0, 3, 9);
 
 test('scales are 1 until they are set, and rows that are projected down have no common reach', () => {
   const { query, key, ...rest } = new StateScales(config).layer(1);
   expect(query).toEqual(new Float32Array(heads * headSize).fill(1));
   expect(key).toEqual(new Float32Array(kvHeads * headSize).fill(1));
-  expect(rest).toEqual({ value: 1, score: 1, mixedReach: 1, downReach: undefined });
+  expect(rest).toEqual({ value: 1, mixedReach: 1, downReach: undefined });
 });
 
 describe.each([
@@ -67,40 +64,23 @@ describe.each([
     ['numbers of all sizes', range(3)],
     ['elements that are always 0', partlyZero],
     ['nothing but zeros', nothing],
-  ])(
-    'the product of a scaled query and a scaled key, times the score, is the product: %s',
-    (__, measured) => {
-      const [{ query, key, score }] = of(measured) as [ReturnType<StateScales['layer']>];
-      for (const [at, gain] of query.entries()) expect(gain * key[keyOf(at)]! * score).toBeCloseTo(1, 5);
-    },
-  );
-
-  test('queries and keys both reach 127, and not more', () => {
-    // One element has the largest query and the largest key, so that both reach as far as they may.
-    const measured = range(3);
-    measured.query[2 * headSize + 5] = 40;
-    measured.key[5] = 30;
+  ])('the product of a scaled query and a scaled key is the product: %s', (__, measured) => {
     const [{ query, key }] = of(measured) as [ReturnType<StateScales['layer']>];
-    expect(largest(measured.query, query)).toBeCloseTo(127, 3);
-    expect(largest(measured.key, key)).toBeCloseTo(127, 3);
-    const [other] = of(range(8)) as [ReturnType<StateScales['layer']>];
-    for (const [numbers, gains] of [
-      [range(8).query, other.query],
-      [range(8).key, other.key],
-    ] as const) {
-      expect(largest(numbers, gains)).toBeLessThan(127.001);
-    }
+    for (const [at, gain] of query.entries()) expect(gain * key[keyOf(at)]!).toBeCloseTo(1, 5);
   });
 
-  test('an element of the keys that is always large is made smaller, and its queries larger', () => {
-    const even = range(3, {
-      query: new Float32Array(heads * headSize).fill(2),
-      key: new Float32Array(kvHeads * headSize).fill(2),
-    });
+  test('keys reach 127, and not more', () => {
+    const measured = range(3);
+    const [{ key }] = of(measured) as [ReturnType<StateScales['layer']>];
+    expect(largest(measured.key, key)).toBeCloseTo(127, 3);
+  });
+
+  test('an element of the keys that is always large is made smaller, and takes no steps from others', () => {
+    const even = range(3, { key: new Float32Array(kvHeads * headSize).fill(2) });
     even.key[6] = 200;
-    const [{ query, key }] = of(even) as [ReturnType<StateScales['layer']>];
-    expect(key[0]! / key[6]!).toBeCloseTo(10, 3);
-    expect(query[6]! / query[0]!).toBeCloseTo(10, 3);
+    const [{ key }] = of(even) as [ReturnType<StateScales['layer']>];
+    expect(key[0]! / key[6]!).toBeCloseTo(100, 3);
+    expect(key[0]! * 2).toBeCloseTo(127, 3);
   });
 
   test('the two elements that rotary positions turn into each other share a scale', () => {
@@ -116,8 +96,8 @@ describe.each([
 
   test('scales are positive numbers, whatever is zero', () => {
     for (const layer of of(partlyZero, nothing)) {
-      const { query, key, value, score, mixedReach } = layer;
-      for (const scale of [...query, ...key, value, score, mixedReach]) {
+      const { query, key, value, mixedReach } = layer;
+      for (const scale of [...query, ...key, value, mixedReach]) {
         expect(Number.isFinite(scale)).toBe(true);
         expect(scale).toBeGreaterThan(0);
       }
