@@ -63,7 +63,11 @@ export class DecoderEngine implements StepEngine {
     this.#runner = runner;
     this.#settings = settings;
     this.#cuts = new PromptCuts(chunkTokens);
-    this.#prefixes = new PrefixCache({ cuts: this.#cuts, maxBytes: prefixBytes });
+    this.#prefixes = new PrefixCache({
+      cuts: this.#cuts,
+      chunkBytes: chunkTokens * bytesPerPosition(shape),
+      maxBytes: prefixBytes,
+    });
     this.#scheduler = new Scheduler({
       slots,
       contextLength,
@@ -260,7 +264,9 @@ export class DecoderEngine implements StepEngine {
     const { chunk } = this.#cuts;
     this.#stopwatch.time('copy', () => {
       for (let end = cached - tokens + chunk; end <= cached; end += chunk) {
-        this.#prefixes.add(scope, prompt, end / chunk - 1, () => this.#cache.read(row, end - chunk, chunk));
+        this.#prefixes.add(scope, prompt, end / chunk - 1, (bytes) => {
+          this.#cache.read(row, end - chunk, chunk, bytes);
+        });
       }
     });
   }

@@ -87,15 +87,13 @@ export class KvCache {
     this.#lengths[row] = length;
   }
 
-  /** A copy of `count` positions of a row. */
-  read(row: number, position: number, count: number): ArrayBuffer {
-    const bytes = new ArrayBuffer(count * this.bytesPerPosition);
+  /** Copies `count` positions of a row. @param bytes as many as those take, on a boundary of 4 */
+  read(row: number, position: number, count: number, bytes: Uint8Array<ArrayBuffer>): void {
     this.#copy('out', { row, position, count }, bytes);
-    return bytes;
   }
 
   /** Appends `count` positions that were read. */
-  restore(row: number, count: number, bytes: ArrayBuffer): void {
+  restore(row: number, count: number, bytes: Uint8Array<ArrayBuffer>): void {
     const position = this.#lengths[row]!;
     this.advance(row, count);
     this.#copy('in', { row, position, count }, bytes);
@@ -119,11 +117,11 @@ export class KvCache {
   #copy(
     direction: 'out' | 'in',
     { row, position, count }: { row: number; position: number; count: number },
-    bytes: ArrayBuffer,
+    { buffer, byteOffset }: Uint8Array<ArrayBuffer>,
   ): void {
-    let offset = 0;
+    let offset = byteOffset;
     for (const plane of this.#planes()) {
-      plane.copy(direction, row, position, count, plane.over(bytes, offset, count));
+      plane.copy(direction, row, position, count, plane.over(buffer, offset, count));
       offset += count * plane.bytesPerPosition;
     }
   }

@@ -71,9 +71,9 @@ export class KvPlane {
   }
 
   /** The bytes of `count` positions from `offset` on, as `copy` takes them. */
-  over(bytes: ArrayBuffer, offset: number, count: number): KvTensor['data'] {
+  over(buffer: ArrayBuffer, offset: number, count: number): KvTensor['data'] {
     const length = count * this.#settings.kvHeads * this.#settings.headSize;
-    return new arrays[this.#settings.type](bytes, offset, length);
+    return new arrays[this.#settings.type](buffer, offset, length);
   }
 
   /** Makes row `to` hold the first `length` positions of row `from`. */

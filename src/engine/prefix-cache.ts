@@ -3,6 +3,7 @@ import type { PromptCuts } from './prompt-cuts.js';
 export interface PrefixCacheSettings {
   /** Prompts are stored in the chunks between their cuts. */
   readonly cuts: PromptCuts;
+  readonly chunkBytes: number;
   readonly maxBytes: number;
 }
 
@@ -10,7 +11,7 @@ export interface PrefixCacheSettings {
 interface Node {
   readonly parent: Node | Root;
   readonly tokens: string;
-  readonly bytes: ArrayBuffer;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly children: Map<string, Node>;
 }
 
@@ -24,6 +25,9 @@ interface Root {
  * what a token leaves depends on all the tokens before it. What was used least recently goes first, leaves before
  * what they grow on.
  *
+ * The memory is reserved once, but the system hands it out only as it is first written. A buffer for each chunk would
+ * have V8 collect garbage every second for the sake of buffers, and the system clear their pages each time.
+ *
  * Nothing is shared between scopes: how fast an answer comes, and how many tokens it says were cached, would tell one
  * account what another one sends.
  */
@@ -32,18 +36,22 @@ export class PrefixCache {
   readonly #roots = new Map<string, Root>();
   /** The least recently used first; parents after their children. */
   readonly #byUse = new Set<Node>();
-  #bytesUsed = 0;
+  readonly #memory: ArrayBuffer;
+  /** Bytes of the memory that chunks have been given. */
+  #givenBytes = 0;
 
   constructor(settings: PrefixCacheSettings) {
+    const { chunkBytes, maxBytes } = settings;
     this.#settings = settings;
+    this.#memory = new ArrayBuffer(maxBytes - (maxBytes % chunkBytes));
   }
 
   get bytesUsed(): number {
-    return this.#bytesUsed;
+    return this.#byUse.size * this.#settings.chunkBytes;
   }
 
   /** The chunks held of a prompt's beginning, from the first one on, up to its last cut. */
-  find(scope: string, prompt: Int32Array): ArrayBuffer[] {
+  find(scope: string, prompt: Int32Array): Uint8Array<ArrayBuffer>[] {
     const { cuts } = this.#settings;
     const path = this.#walk(scope, prompt, cuts.last(prompt.length) / cuts.chunk);
     this.#use(path);
@@ -52,25 +60,40 @@ export class PrefixCache {
 
   /**
    * Stores chunk `index` of a prompt, unless it is there already, or does not fit, or the one before it is gone.
-   * `read` gives its bytes.
+   * `write` puts its bytes where it is told.
    */
-  add(scope: string, prompt: Int32Array, index: number, read: () => ArrayBuffer): void {
+  add(
+    scope: string,
+    prompt: Int32Array,
+    index: number,
+    write: (bytes: Uint8Array<ArrayBuffer>) => void,
+  ): void {
     const path = this.#walk(scope, prompt, index);
     if (path.length < index) return;
     const parent = path.at(-1) ?? this.#roots.get(scope) ?? { scope, children: new Map() };
     const tokens = this.#key(prompt, index);
     if (parent.children.has(tokens)) return;
-    const bytes = read();
-    if (bytes.byteLength > this.#settings.maxBytes) return;
+    const bytes = this.#place(path);
+    if (!bytes) return;
+    write(bytes);
     const node: Node = { parent, tokens, bytes, children: new Map() };
     parent.children.set(tokens, node);
     if ('scope' in parent) this.#roots.set(scope, parent);
-    this.#bytesUsed += bytes.byteLength;
     this.#use([...path, node]);
-    for (const oldest of this.#byUse) {
-      if (this.#bytesUsed <= this.#settings.maxBytes) break;
-      this.#remove(oldest);
+  }
+
+  /** Memory for a chunk behind `path`, which stays. */
+  #place(path: readonly Node[]): Uint8Array<ArrayBuffer> | undefined {
+    const { chunkBytes } = this.#settings;
+    if (this.#givenBytes < this.#memory.byteLength) {
+      this.#givenBytes += chunkBytes;
+      return new Uint8Array(this.#memory, this.#givenBytes - chunkBytes, chunkBytes);
     }
+    this.#use(path);
+    const [oldest] = this.#byUse;
+    if (!oldest || path.includes(oldest)) return undefined;
+    this.#remove(oldest);
+    return oldest.bytes;
   }
 
   /** The first chunks of a prompt, as many of `count` as are held. */
@@ -99,7 +122,6 @@ export class PrefixCache {
 
   #remove(node: Node): void {
     this.#byUse.delete(node);
-    this.#bytesUsed -= node.bytes.byteLength;
     const { parent } = node;
     parent.children.delete(node.tokens);
     if ('scope' in parent && parent.children.size === 0) this.#roots.delete(parent.scope);
