@@ -1,6 +1,6 @@
 import type { Attribute } from '../onnx-writer.js';
 import { CheckpointError, type DecoderConfig } from './checkpoint.js';
-import { absent, float, type Graph, int, ints, string, type Value } from './graph.js';
+import { absent, float, type Graph, int, string, type Value } from './graph.js';
 import type { Tensors } from './linear-layer.js';
 import { rotaryCaches } from './rotary.js';
 import type { StateScales } from './state-scales.js';
@@ -126,93 +126,103 @@ export class AttentionGraph {
    */
   async attend(layer: number, rows: Value): Promise<Value> {
     const { graph, config, scales } = this.#options;
-    const { kvHeads, headSize } = config;
+    const { heads, kvHeads, headSize } = config;
     const norms = await this.#norms(layer);
     const packed = graph.node('Reshape', [rows, this.#shared.packedShape]);
     const inPlace = () => this.#inPlace(layer, packed, norms);
-    const [mixed, ...present] = scales
+    const [states, ...present] = scales
       ? graph.choose(this.#shared.isPrefill, () => this.#inFloat(layer, packed, norms), inPlace)
       : inPlace();
+    // Not in the branches: what those give at their ends is copied.
+    const mixed = graph.node('Reshape', [states!, graph.shape(-1, heads * headSize)]);
     for (const [index, part] of ['key', 'value'].entries()) {
       const dims = ['B', kvHeads, 'T', headSize];
       graph.output(`present.${layer}.${part}`, present[index]!, cacheType(scales), dims);
     }
     const { key, value } = this.#rotated(packed, norms);
-    this.#measured[layer] = { key, value, mixed: mixed! };
-    return mixed!;
+    this.#measured[layer] = { key, value, mixed };
+    return mixed;
   }
 
   /**
    * Attention that reads the cache as it is and puts the new positions there.
-   * @returns [R, heads * headSize], and the layer's keys and values
+   * @returns [B, S, heads * headSize], and the layer's keys and values
    */
   #inPlace(layer: number, packed: Value, norms: Norms | undefined): Value[] {
-    const { graph, config, scales } = this.#options;
-    const { lengths, longest, cosines, sines } = this.#shared;
-    // The operator rotates heads of no other size.
-    const rotates = config.headSize % 16 === 0;
-    const { query, key, value } = this.#operands(packed, norms, rotates);
+    const { graph, scales } = this.#options;
     // The scales are in the weights around.
     const one = graph.scalars(1);
-    return this.#grouped(
-      [
-        ...[query, key, value, `past.${layer}.key`, `past.${layer}.value`, lengths, longest],
-        ...(rotates ? [cosines, sines] : [absent, absent]),
-        ...(scales ? [absent, absent, absent, one, one] : []),
-      ],
-      {
-        do_rotary: int(rotates ? 1 : 0),
-        ...(scales && {
-          kv_cache_bit_width: int(8),
-          k_quant_type: string('PER_TENSOR'),
-          v_quant_type: string('PER_TENSOR'),
-        }),
+    const past = { key: `past.${layer}.key`, value: `past.${layer}.value` };
+    if (!scales) return this.#grouped(packed, norms, past);
+    return this.#grouped(packed, norms, past, {
+      scales: [one, one],
+      attributes: {
+        kv_cache_bit_width: int(8),
+        k_quant_type: string('PER_TENSOR'),
+        v_quant_type: string('PER_TENSOR'),
       },
-    );
+    });
   }
 
   /**
    * Attention over a cache in bytes that is read as float32 first, for many new positions of a sequence: products of
-   * such are twice as quick. What the operator returns of the cache goes nowhere.
+   * such are twice as quick.
    * @returns as `#inPlace` does
    */
   #inFloat(layer: number, packed: Value, norms: Norms | undefined): Value[] {
-    const { graph, config } = this.#options;
-    const { kvHeads, headSize } = config;
-    const { lengths, longest, cached, places } = this.#shared;
-    const one = graph.scalar(1);
-    const zero = graph.signedByteScalar(0);
-    const { query, key, value } = this.#rotated(packed, norms);
-    const past = (part: string) => {
-      const used = graph.node('Slice', [`past.${layer}.${part}`, graph.shape(0), cached, graph.shape(2)]);
+    const { graph } = this.#options;
+    const { cached, places } = this.#shared;
+    const [one, zero] = [graph.scalar(1), graph.signedByteScalar(0)];
+    const axis = graph.shape(2);
+    const read = (part: string) => {
+      const used = graph.node('Slice', [`past.${layer}.${part}`, graph.shape(0), cached, axis]);
       return graph.node('DequantizeLinear', [used, one, zero]);
     };
-    const [mixed] = this.#grouped([query, key, value, past('key'), past('value'), lengths, longest]);
-    const put = (part: string, states: Value) => {
-      const bytes = graph.node('QuantizeLinear', [states, one, zero]);
-      const heads = graph.node('Reshape', [bytes, graph.shape(0, 0, kvHeads, headSize)]);
-      const byHead = graph.node('Transpose', [heads], { perm: ints(0, 2, 1, 3) });
-      return graph.node('TensorScatter', [`past.${layer}.${part}`, byHead, places], { axis: int(-2) });
+    const write = (part: string, present: Value) => {
+      const fresh = graph.node('Slice', [present, cached, graph.shape(2 ** 31 - 1), axis]);
+      const bytes = graph.node('QuantizeLinear', [fresh, one, zero]);
+      return graph.node('TensorScatter', [`past.${layer}.${part}`, bytes, places], { axis: int(-2) });
     };
-    return [mixed!, put('key', key), put('value', value)];
+    const past = { key: read('key'), value: read('value') };
+    const [mixed, key, value] = this.#grouped(packed, norms, past);
+    return [mixed!, write('key', key!), write('value', value!)];
+  }
+
+  /** @returns [B, S, heads * headSize], and keys and values, those of the past before the new ones */
+  #grouped(
+    packed: Value,
+    norms: Norms | undefined,
+    past: Readonly<Record<'key' | 'value', Value>>,
+    bytes?: { readonly scales: readonly Value[]; readonly attributes: Readonly<Record<string, Attribute>> },
+  ): Value[] {
+    const { graph, config } = this.#options;
+    const { heads, kvHeads, headSize } = config;
+    const { lengths, longest, cosines, sines } = this.#shared;
+    // The operator rotates heads of no other size.
+    const rotates = headSize % 16 === 0;
+    const { query, key, value } = this.#operands(packed, norms, rotates);
+    return graph.nodes(
+      'com.microsoft.GroupQueryAttention',
+      [
+        ...[query, key, value, past.key, past.value, lengths, longest],
+        ...(rotates ? [cosines, sines] : [absent, absent]),
+        ...(bytes ? [absent, absent, absent, ...bytes.scales] : []),
+      ],
+      3,
+      {
+        num_heads: int(heads),
+        kv_num_heads: int(kvHeads),
+        scale: float(1 / Math.sqrt(headSize)),
+        do_rotary: int(rotates ? 1 : 0),
+        ...bytes?.attributes,
+      },
+    );
   }
 
   /** What attention takes as query, key and value: all in one where neither norms nor rotation want them apart. */
   #operands(packed: Value, norms: Norms | undefined, rotates: boolean): States {
     if (!rotates) return this.#rotated(packed, norms);
     return norms ? this.#normed(this.#split(packed), norms) : { query: packed, key: absent, value: absent };
-  }
-
-  #grouped(inputs: readonly Value[], attributes: Readonly<Record<string, Attribute>> = {}): Value[] {
-    const { graph, config } = this.#options;
-    const { heads, kvHeads, headSize } = config;
-    const [mixed, ...present] = graph.nodes('com.microsoft.GroupQueryAttention', inputs, 3, {
-      num_heads: int(heads),
-      kv_num_heads: int(kvHeads),
-      scale: float(1 / Math.sqrt(headSize)),
-      ...attributes,
-    });
-    return [graph.node('Reshape', [mixed!, graph.shape(-1, heads * headSize)]), ...present];
   }
 
   #split(packed: Value): States {
