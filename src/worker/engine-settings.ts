@@ -9,7 +9,7 @@ import type { Config } from '../platform/config.js';
  * Tokens of prefill, or of an encoder's batch, in one step: a longer step would keep the other requests' next token
  * waiting, and a cancelled request in its slot.
  */
-const maxBatchTokens = { decoder: 320, encoder: 512 } as const;
+const maxBatchTokens = { decoder: 448, encoder: 512 } as const;
 
 /**
  * Tokens between the cuts of a prompt. Longer chunks read a long prompt quicker, since each run costs 8 ms for a 30-layer model
