@@ -18,19 +18,19 @@ const largestByte = 127;
 
 /**
  * The share of the largest value that was measured at which values are cut off: those beyond are so rare that finer
- * steps for all others gain more. Measured on SmolLM2-135M: the KL divergence to float32 is 0.0131 with 0.8, 0.0140
- * with 0.7 and 0.0144 with 1.1.
+ * steps for all others gain more. Measured on SmolLM2-135M: the KL divergence to float32 is 0.0131 with 0.8, 0.0144 with
+ * 0.7 and 0.0134 with 1.
  */
 const valueReach = 0.8;
 
-/** The same of what attention mixes of the values. With 0.5 the KL divergence goes from 0.0144 to 0.0204. */
+/** The same of what attention mixes of the values: 0.0149 with 0.6, 0.0138 with 1. */
 const mixedReach = 0.8;
 
 /**
  * How much larger than the middle one the largest row may be where all rows that are projected down are rounded by one
  * scale, which saves five operators. In other layers the first token's are hundreds of times as large as the rest. With
- * 4 that is 19 of SmolLM2-135M's 30 layers, and the KL divergence to float32 goes from 0.0139 to 0.0152; with 7 it is 23
- * of them and 0.0156.
+ * 4 that is 19 of SmolLM2-135M's 30 layers, and the KL divergence to float32 grows by 0.0013; with 7 it is 23 of them,
+ * and 0.0008 more.
  */
 const evenness = 4;
 
