@@ -1,4 +1,5 @@
-import type { EncoderBatch, EncoderRunner } from './encoder-runner.js';
+import { encoderBatch } from './encoder-batch.js';
+import type { EncoderRunner } from './encoder-runner.js';
 import { type EncodeItem, EncoderScheduler, type Encoding } from './encoder-scheduler.js';
 import type { StepEngine } from './engine-loop.js';
 import type { EncodeRequest, EngineCounters, EngineEvent } from './request.js';
@@ -137,7 +138,8 @@ export class EncoderEngine implements StepEngine {
   async #run(items: readonly EncodeItem[], events: EngineEvent[]): Promise<void> {
     const { dimension } = this.#runner.shape;
     try {
-      const rows = await this.#runner.run(this.#batch(items));
+      const sequences = items.map(({ encoding, index }) => encoding.request.sequences[index]!);
+      const rows = await this.#runner.run(encoderBatch(sequences, this.#runner.shape));
       this.#failedRuns = 0;
       for (const [row, { encoding, index }] of items.entries()) {
         encoding.rows.set(rows.subarray(row * dimension, (row + 1) * dimension), index * dimension);
@@ -163,31 +165,6 @@ export class EncoderEngine implements StepEngine {
   #forget(encoding: Encoding): void {
     this.#encodings.delete(encoding.request.id);
     this.#scheduler.remove(encoding);
-  }
-
-  #batch(items: readonly EncodeItem[]): EncoderBatch {
-    const { paddingToken, firstPosition, tokenTypes } = this.#runner.shape;
-    const sequences = items.map(({ encoding, index }) => encoding.request.sequences[index]!);
-    const width = Math.max(...sequences.map(({ tokens }) => tokens.length));
-    const size = sequences.length * width;
-    const batch = {
-      rows: sequences.length,
-      width,
-      inputIds: new BigInt64Array(size).fill(BigInt(paddingToken)),
-      attentionMask: new BigInt64Array(size),
-      positionIds: new BigInt64Array(size).fill(BigInt(firstPosition)),
-      tokenTypeIds: new BigInt64Array(tokenTypes ? size : 0),
-    };
-    for (const [row, { tokens, types }] of sequences.entries()) {
-      for (let column = 0; column < tokens.length; column++) {
-        const at = row * width + column;
-        batch.inputIds[at] = BigInt(tokens[column]!);
-        batch.attentionMask[at] = 1n;
-        batch.positionIds[at] = BigInt(firstPosition + column);
-        if (types && tokenTypes) batch.tokenTypeIds[at] = BigInt(types[column]!);
-      }
-    }
-    return batch;
   }
 }
 

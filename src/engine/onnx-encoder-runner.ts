@@ -25,15 +25,7 @@ export class OnnxEncoderRunner implements EncoderRunner {
   }
 
   async run(batch: EncoderBatch): Promise<Float32Array> {
-    const dims = [batch.rows, batch.width];
-    const arrays: Record<string, BigInt64Array> = {
-      input_ids: batch.inputIds,
-      attention_mask: batch.attentionMask,
-      position_ids: batch.positionIds,
-      token_type_ids: batch.tokenTypeIds,
-    };
-    const feeds: Record<string, Tensor> = {};
-    for (const name of this.#session.inputNames) feeds[name] = { type: 'int64', data: arrays[name]!, dims };
+    const feeds = encoderFeeds(batch, this.#session.inputNames);
     const outputs = await this.#session.run(feeds, [this.#output]);
     const { data, dims: shape } = outputs[this.#output]!;
     const rows = data as Float32Array;
@@ -43,6 +35,18 @@ export class OnnxEncoderRunner implements EncoderRunner {
   async close(): Promise<void> {
     await this.#session.close();
   }
+}
+
+/** A batch as those inputs of an encoder's graph that it has. */
+export function encoderFeeds(batch: EncoderBatch, names: readonly string[]): Record<string, Tensor> {
+  const dims = [batch.rows, batch.width];
+  const arrays: Record<string, BigInt64Array> = {
+    input_ids: batch.inputIds,
+    attention_mask: batch.attentionMask,
+    position_ids: batch.positionIds,
+    token_type_ids: batch.tokenTypeIds,
+  };
+  return Object.fromEntries(names.map((name) => [name, { type: 'int64', data: arrays[name]!, dims }]));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import * as engine from '../engine/measure-states.js';
-import type { MeasuredGraph, StateRange } from '../models/compile/measure-states.js';
+import { measureDecoder, measureEncoder } from '../engine/measure-states.js';
+import type { Measured, MeasuredGraph } from '../models/compile/measure-states.js';
 import { packagePath } from '../platform/package-root.js';
 import { Tokenizer } from './tokenizer.js';
 
@@ -9,25 +9,31 @@ import { Tokenizer } from './tokenizer.js';
 const sequenceTokens = 128;
 
 /**
- * Finds how large a decoder's keys and values become: on a text of prose, code, tables and several scripts, and on tokens
- * from all over its vocabulary, so that control tokens are among them.
+ * Finds how large a model's numbers become where it rounds them: on a text of prose, code, tables and several scripts,
+ * and on tokens from all over its vocabulary, so that control tokens are among them. Cross-encoders read it in pairs.
  */
-export async function measureStates(measured: MeasuredGraph): Promise<StateRange[]> {
-  const { path, tokenizerJson, manifest, signal } = measured;
+export async function measureStates(measured: MeasuredGraph): Promise<Measured> {
+  const { path: graph, tokenizerJson, manifest, signal } = measured;
   const tokenizer = new Tokenizer(tokenizerJson);
-  const text = await readFile(packagePath('calibration', 'mixed.txt'), 'utf8');
+  const text = await tokenizer.encode(await readFile(packagePath('calibration', 'mixed.txt'), 'utf8'));
   const size = Math.min(sequenceTokens, manifest.contextLength);
-  const begin = tokenizer.tokensBefore();
-  const sequences = [...pieces(await tokenizer.encode(text), size - begin.length)].map((piece) =>
-    Int32Array.from([...begin, ...piece]),
-  );
-  return engine.measureStates({
-    graph: path,
-    shape: manifest,
-    sequences: [...sequences, spread(manifest.vocabularySize, size)],
-    threads: availableParallelism(),
-    signal,
+  const others = spread(manifest.vocabularySize, size);
+  const common = { graph, threads: availableParallelism(), signal };
+  if (manifest.kind === 'decoder') {
+    const begin = tokenizer.tokensBefore();
+    const sequences = [...pieces(text, size - begin.length)].map((piece) =>
+      Int32Array.from([...begin, ...piece]),
+    );
+    return measureDecoder({ ...common, shape: manifest, sequences: [...sequences, others] });
+  }
+  const { format } = tokenizer;
+  const isPair = manifest.scoring === 'cross-encoder';
+  const room = size - (isPair ? format.pairOverhead : format.singleOverhead);
+  const sequences = [...pieces(text, room), others.subarray(0, room)].map((piece) => {
+    const first = Math.floor(piece.length / 4);
+    return isPair ? format.pair(piece.subarray(0, first), piece.subarray(first)) : format.single(piece);
   });
+  return measureEncoder({ ...common, shape: manifest, sequences });
 }
 
 function* pieces(tokens: Int32Array, size: number): Generator<Int32Array> {

@@ -6,6 +6,7 @@ import { ExternalData } from '../../src/models/compile/external-data.js';
 import { float32Projection } from '../../src/models/compile/float32-projection.js';
 import { Graph } from '../../src/models/compile/graph.js';
 import { openCheckpoint } from '../../src/models/compile/open-checkpoint.js';
+import { RowReaches } from '../../src/models/compile/row-reaches.js';
 
 const fixtures = fileURLToPath(new URL('../fixtures/encoder/', import.meta.url));
 
@@ -31,6 +32,7 @@ export async function writePublishedEncoder(fixture: string, folder: string): Pr
       tensors: checkpoint,
       config,
       projection: float32Projection,
+      reaches: new RowReaches(),
       onProgress: () => {},
       signal: new AbortController().signal,
     });

@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest';
 import * as engine from '../../src/engine/measure-states.js';
 import { compileModel } from '../../src/models/compile/compile-model.js';
 import type { MeasuredGraph, StateRange } from '../../src/models/compile/measure-states.js';
+import type { DecoderManifest, EncoderManifest, Manifest } from '../../src/models/manifest.js';
 import { packagePath } from '../../src/platform/package-root.js';
 import { measureStates } from '../../src/worker/measure-states.js';
 import { Tokenizer } from '../../src/worker/tokenizer.js';
@@ -11,18 +12,25 @@ import { temporaryFolder } from '../models/temporary-folder.js';
 
 vi.mock('../../src/engine/measure-states.js', async (original) => {
   const real = await original<typeof engine>();
-  return { ...real, measureStates: vi.fn(real.measureStates) };
+  return {
+    ...real,
+    measureDecoder: vi.fn(real.measureDecoder),
+    measureEncoder: vi.fn(real.measureEncoder),
+  };
 });
 
 /** What is done with the graph of a fixture that is to be measured, while there is one. */
-async function measured<T>(name: string, use: (graph: MeasuredGraph) => Promise<T>): Promise<T> {
+async function measured<T, Kind extends Manifest = DecoderManifest>(
+  name: string,
+  use: (graph: MeasuredGraph & { readonly manifest: Kind }) => Promise<T>,
+): Promise<T> {
   let result: Promise<T> | undefined;
   const compiling = compileModel({
     checkpoint: await openFixture(name),
     weights: 'int8',
     folder: await temporaryFolder(),
     async measureStates(graph) {
-      result = use(graph);
+      result = use(graph as MeasuredGraph & { readonly manifest: Kind });
       await result.catch(() => {});
       return await measureStates(graph);
     },
@@ -32,7 +40,7 @@ async function measured<T>(name: string, use: (graph: MeasuredGraph) => Promise<
 }
 
 /** The sequences that the last measuring ran. */
-const sequences = () => vi.mocked(engine.measureStates).mock.lastCall![0].sequences;
+const sequences = () => vi.mocked(engine.measureDecoder).mock.lastCall![0].sequences;
 
 /** The same tokenizer, with a control token before every text. */
 function beginning(tokenizerJson: string, content: string): string {
@@ -86,12 +94,13 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
   async (name) => {
     await measured(`decoder/${name}`, async (graph) => {
       const { layers, heads, kvHeads, headSize } = graph.manifest;
-      const ranges = await measureStates(graph);
+      const { states: ranges, rows } = await measureStates(graph);
       const tokens = await new Tokenizer(graph.tokenizerJson).encode(
         'Two millers and 31 geese crossed the river; nobody had asked the ferryman.',
       );
       const { path, manifest: shape } = graph;
-      const others = await engine.measureStates({ graph: path, shape, sequences: [tokens], threads: 1 });
+      const sequence = { graph: path, shape, sequences: [tokens], threads: 1 };
+      const { states: others } = await engine.measureDecoder(sequence);
       expect(ranges).toHaveLength(layers);
       const widths = { key: kvHeads, value: kvHeads, mixed: heads };
       for (const [layer, range] of ranges.entries()) {
@@ -100,14 +109,35 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
           expect(Math.min(...range[part])).toBeGreaterThan(0);
           expect(Math.max(...others[layer]![part])).toBeLessThan(1.3 * Math.max(...range[part]));
         }
-        // Of the last layer only the last rows of sequences are left: it is not measured.
-        if (layer === layers - 1) expect(range.down).toHaveLength(0);
-        else expect(Math.min(...range.down)).toBeGreaterThan(0);
-        expect(range.down.length > 0).toBe(layer < layers - 1);
       }
+      // Of the last layer only the last rows of sequences are left: it is not measured.
+      const projected = ranges.slice(0, -1).map((_, layer) => `model.layers.${layer}.down`);
+      expect([...rows.keys()]).toEqual(projected);
+      for (const numbers of rows.values()) expect(Math.min(...numbers)).toBeGreaterThan(0);
     });
   },
 );
+
+test.each([
+  ['bert-bi-encoder', 1],
+  ['bert-cross-encoder', 2],
+  ['xlm-roberta-cross-encoder', 2],
+])('the whole text is run through %s, %i texts to a sequence', async (name, texts) => {
+  await measured<void, EncoderManifest>(`encoder/${name}`, async (graph) => {
+    const { rows } = await measureStates(graph);
+    expect(rows.size % 4).toBe(0);
+    expect(rows.size).toBeGreaterThan(0);
+    for (const numbers of rows.values()) expect(Math.min(...numbers)).toBeGreaterThan(0);
+    const tokenizer = new Tokenizer(graph.tokenizerJson);
+    const overhead = texts === 1 ? tokenizer.format.singleOverhead : tokenizer.format.pairOverhead;
+    const text = await tokenizer.encode(await readFile(packagePath('calibration', 'mixed.txt'), 'utf8'));
+    const { sequences: run } = vi.mocked(engine.measureEncoder).mock.lastCall![0];
+    const count = run.slice(0, -1).reduce((sum, { tokens }) => sum + tokens.length - overhead, 0);
+    expect(count).toBe(text.length);
+    for (const { tokens } of run) expect(tokens.length).toBeLessThanOrEqual(graph.manifest.contextLength);
+    expect([...rows.values()][0]!.length).toBe(run.reduce((sum, { tokens }) => sum + tokens.length, 0));
+  });
+});
 
 test('an abort ends it with the reason', async () => {
   await measured('decoder/llama-tied', async (graph) => {

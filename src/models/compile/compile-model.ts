@@ -1,16 +1,18 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compiledFiles, type Manifest, manifestFormat, type WeightFormat } from '../manifest.js';
+import type { MeasuredStates } from './attention-graph.js';
 import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
-import { buildDecoderGraph, type MeasuredValues } from './decoder-graph.js';
+import { buildDecoderGraph } from './decoder-graph.js';
 import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
 import { ExternalData } from './external-data.js';
 import { float32Projection } from './float32-projection.js';
 import { Graph, type GraphOutput } from './graph.js';
 import { int4Projection } from './int4-projection.js';
 import { int8Projection } from './int8-projection.js';
-import type { MeasureStates, StateRange } from './measure-states.js';
+import type { Measured, MeasureStates } from './measure-states.js';
 import type { Projection } from './projection.js';
+import { RowReaches } from './row-reaches.js';
 import { StateScales } from './state-scales.js';
 
 const projections: Record<WeightFormat, Projection> = {
@@ -27,7 +29,7 @@ export interface CompileOptions {
   /** Called with the share of the work that is done, 0..1, after each layer. */
   readonly onProgress?: (share: number) => void;
   readonly signal?: AbortSignal;
-  /** Runs the graph of a decoder whose cache is in 8 bits over some text. */
+  /** Runs a graph that rounds what it computes with to 8 bits over some text. */
   readonly measureStates: MeasureStates;
 }
 
@@ -49,16 +51,20 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
       onProgress: options.onProgress ?? (() => {}),
       signal: options.signal ?? new AbortController().signal,
     };
+    const reaches = new RowReaches();
+    const measuring = { ...options, manifest };
     if (config.kind === 'decoder') {
       const scales = projection.kvFormat === 'int8' ? new StateScales(config) : undefined;
-      const states = await buildDecoderGraph(graph, {
-        ...common,
-        scales,
-        ...projection.prepare({ config, tensors: checkpoint }),
-      });
-      scales?.set(await measure(graph, states, { ...options, manifest }));
+      const source = projection.prepare({ config, tensors: checkpoint });
+      const states = await buildDecoderGraph(graph, { ...common, scales, reaches, ...source });
+      if (scales) {
+        const measured = await measure(graph, states, reaches, measuring);
+        scales.set(measured.states);
+        reaches.set(measured.rows);
+      }
     } else {
-      await buildEncoderGraph(graph, { ...common, config, tensors: checkpoint });
+      await buildEncoderGraph(graph, { ...common, config, reaches, tensors: checkpoint });
+      if (reaches.largest.size > 0) reaches.set((await measure(graph, [], reaches, measuring)).rows);
     }
     await writeFile(join(folder, compiledFiles.graph), graph.encode());
   } finally {
@@ -71,25 +77,28 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
 
 async function measure(
   graph: Graph,
-  states: readonly MeasuredValues[],
+  states: readonly MeasuredStates[],
+  reaches: RowReaches,
   { checkpoint, folder, manifest, signal, measureStates }: CompileOptions & { readonly manifest: Manifest },
-): Promise<StateRange[]> {
-  if (manifest.kind !== 'decoder') throw new Error('Only decoders have states to measure. This is a bug.');
+): Promise<Measured> {
   const outputs = states.flatMap((layer, index) =>
     Object.entries(layer).map(
       ([part, value]): GraphOutput => ({
         name: `${part}.${index}`,
         value,
         type: 'float32',
-        dims: part === 'mixed' || part === 'down' ? ['R', 'W'] : ['B', 'S', 'W'],
+        dims: part === 'mixed' ? ['R', 'W'] : ['B', 'S', 'W'],
       }),
     ),
   );
+  const rows = [...reaches.largest].map(
+    ([layer, value]): GraphOutput => ({ name: `rows.${layer}`, value, type: 'float32', dims: ['R', 1] }),
+  );
   const path = join(folder, 'measured.onnx');
-  await writeFile(path, graph.encode(outputs));
-  const ranges = await measureStates({ path, tokenizerJson: checkpoint.tokenizerJson, manifest, signal });
+  await writeFile(path, graph.encode([...outputs, ...rows]));
+  const measured = await measureStates({ path, tokenizerJson: checkpoint.tokenizerJson, manifest, signal });
   await rm(path);
-  return ranges;
+  return measured;
 }
 
 function describe(checkpoint: Checkpoint, weights: WeightFormat): Manifest {

@@ -4,6 +4,7 @@ import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
 import type { Projection, Rows } from './projection.js';
+import type { RowReaches } from './row-reaches.js';
 import type { LayerScales, StateScales } from './state-scales.js';
 
 export interface DecoderGraphOptions {
@@ -12,17 +13,13 @@ export interface DecoderGraphOptions {
   readonly projection: Projection;
   /** Of a cache in bytes; the cache is in float32 when left out. */
   readonly scales?: StateScales | undefined;
+  /** Of the rows that are projected down. */
+  readonly reaches: RowReaches;
   /** How far the numbers reach that the norms of the stream leave (`Rows.reach`). */
   readonly normReach?: number;
   /** Called after each layer with the share of the work that is done, 0..1. */
   readonly onProgress: (share: number) => void;
   readonly signal: AbortSignal;
-}
-
-/** The values of a layer whose sizes its scales are made of. */
-export interface MeasuredValues extends MeasuredStates {
-  /** The largest magnitude of each row that is projected down, [R, 1]; nothing where rows are not rounded by it. */
-  readonly down?: Value;
 }
 
 /**
@@ -43,7 +40,7 @@ export interface MeasuredValues extends MeasuredStates {
 export async function buildDecoderGraph(
   graph: Graph,
   options: DecoderGraphOptions,
-): Promise<readonly MeasuredValues[]> {
+): Promise<readonly MeasuredStates[]> {
   const { config, onProgress, signal } = options;
   const steps = config.layers + 2;
 
@@ -56,7 +53,6 @@ export async function buildDecoderGraph(
     table,
     attention,
     shared: declareShared(graph, ids, rows),
-    down: [],
   };
   let stream: Stream = { residual: rows };
   onProgress(1 / steps);
@@ -68,10 +64,7 @@ export async function buildDecoderGraph(
   signal.throwIfAborted();
   await addHead(build, stream);
   onProgress(1);
-  return attention.measured.map((states, layer) => {
-    const down = build.down[layer];
-    return down === undefined ? states : { ...states, down };
-  });
+  return attention.measured;
 }
 
 /**
@@ -99,8 +92,6 @@ interface Build extends DecoderGraphOptions {
   readonly table: Value;
   readonly attention: AttentionGraph;
   readonly shared: Shared;
-  /** By layer, where it is known: the largest magnitude of each row that is projected down, [R, 1]. */
-  readonly down: Value[];
 }
 
 async function embed(
@@ -208,7 +199,7 @@ function packedGains(
 
 /** down(SiLU(gate(x)) * up(x)) */
 async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<Value> {
-  const { graph, config, scales } = build;
+  const { graph, config, reaches } = build;
   const { hiddenSize, intermediateSize } = config;
   const prefix = `model.layers.${layer}`;
   // Not as one layer: to split what comes of many rows costs more than a second product.
@@ -220,27 +211,16 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
       tolerant: true,
     });
   const activated = graph.node('com.microsoft.QuickGelu', [await half('gate')], { alpha: float(1) });
-  return project(
-    build,
-    {
-      value: graph.node('Mul', [activated, await half('up')]),
-      count: rows.count,
-      // In the last layer too few rows are left to tell how far others would reach.
-      ...(scales &&
-        layer < config.layers - 1 && {
-          reach: () => scales.layer(layer).downReach,
-          onLargest: (largest) => {
-            build.down[layer] = largest;
-          },
-        }),
-    },
-    {
-      name: `${prefix}.down`,
-      inputs: intermediateSize,
-      parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
-      spiky: true,
-    },
-  );
+  const name = `${prefix}.down`;
+  const activatedRows = { value: graph.node('Mul', [activated, await half('up')]), count: rows.count };
+  // In the last layer too few rows are left to tell how far others would reach.
+  const isLast = layer === config.layers - 1;
+  return project(build, isLast ? activatedRows : reaches.rows(name, activatedRows), {
+    name,
+    inputs: intermediateSize,
+    parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
+    spiky: true,
+  });
 }
 
 async function addHead(build: Build, stream: Stream): Promise<void> {

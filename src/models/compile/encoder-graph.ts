@@ -2,12 +2,15 @@ import type { EncoderConfig } from './checkpoint.js';
 import { float32Projection } from './float32-projection.js';
 import { absent, float, type Graph, int, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
-import type { Projection, Rows } from './projection.js';
+import type { Projection } from './projection.js';
+import type { RowReaches } from './row-reaches.js';
 
 export interface EncoderGraphOptions {
   readonly tensors: Tensors;
   readonly config: EncoderConfig;
   readonly projection: Projection;
+  /** Of the rows before each projection. */
+  readonly reaches: RowReaches;
   /** Called after each layer with the share of the work that is done, 0..1. */
   readonly onProgress: (share: number) => void;
   readonly signal: AbortSignal;
@@ -226,6 +229,6 @@ function addMeanPooling(graph: Graph, states: Value, mask: Value): Value {
 }
 
 async function project(build: Build, value: Value, layer: LinearLayerParts): Promise<Value> {
-  const rows: Rows = { value, count: build.rowCount };
+  const rows = build.reaches.rows(layer.name, { value, count: build.rowCount });
   return build.projection.project(build.graph, rows, await readLinear(build.tensors, layer));
 }

@@ -1,4 +1,4 @@
-import type { DecoderManifest } from '../manifest.js';
+import type { Manifest } from '../manifest.js';
 
 /**
  * How far a layer's keys and values reach, and what attention mixes of the values, by element in the order of their
@@ -12,21 +12,27 @@ export interface StateRange {
   readonly value: Float32Array;
   /** [heads * headSize] */
   readonly mixed: Float32Array;
-  /** The largest magnitude of each row that is projected down, in no order; nothing where the graph does not tell. */
-  readonly down: Float32Array;
+}
+
+/** What is measured of a model. */
+export interface Measured {
+  /** Of a decoder, by layer. */
+  readonly states: readonly StateRange[];
+  /** By the name of what they are multiplied with, the largest magnitudes of rows, in no order. */
+  readonly rows: ReadonlyMap<string, Float32Array>;
 }
 
 /**
- * A decoder's graph whose outputs are `key.L`, `value.L` and `mixed.L`, float32 [B, S, heads * headSize], and
- * perhaps `down.L`, float32 [B * S, 1].
+ * A model's graph whose outputs are, of a decoder, `key.L`, `value.L` and `mixed.L`, float32 [B, S, its width], and of
+ * any model `rows.NAME`, float32 [B * S, 1].
  */
 export interface MeasuredGraph {
   /** Where the graph is. */
   readonly path: string;
   readonly tokenizerJson: string;
-  readonly manifest: DecoderManifest;
+  readonly manifest: Manifest;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Runs a decoder's graph over some text; the ranges are by layer. */
-export type MeasureStates = (graph: MeasuredGraph) => Promise<StateRange[]>;
+/** Runs a model's graph over some text. */
+export type MeasureStates = (graph: MeasuredGraph) => Promise<Measured>;

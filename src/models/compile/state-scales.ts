@@ -10,8 +10,6 @@ export interface LayerScales {
   readonly value: number;
   /** How far what attention mixes of the scaled values reaches. */
   readonly mixedReach: number;
-  /** How far the rows reach that are projected down, where they are so much alike that one measure does for all. */
-  readonly downReach: number | undefined;
 }
 
 const largestByte = 127;
@@ -25,17 +23,6 @@ const valueReach = 0.8;
 
 /** The same of what attention mixes of the values: 0.0149 with 0.6, 0.0138 with 1. */
 const mixedReach = 0.8;
-
-/**
- * How much larger than the middle one the largest row may be where all rows that are projected down are rounded by one
- * scale, which saves five operators. In other layers the first token's are hundreds of times as large as the rest. With
- * 4 that is 19 of SmolLM2-135M's 30 layers, and the KL divergence to float32 grows by 0.0013; with 7 it is 23 of them,
- * and 0.0008 more.
- */
-const evenness = 4;
-
-/** The share of the largest row at which they are cut off. With 0.6 or 1 the KL divergence is hardly larger. */
-const downReach = 0.8;
 
 /**
  * Scales that make a decoder's keys and values fill the range of a byte, the same for all positions. They cost nothing
@@ -58,7 +45,6 @@ export class StateScales {
       key: new Float32Array(kvHeads * headSize).fill(1),
       value: 1,
       mixedReach: 1,
-      downReach: undefined,
     }));
   }
 
@@ -68,7 +54,7 @@ export class StateScales {
 
   /** Sets the scales from what was measured, by layer. */
   set(ranges: readonly StateRange[]): void {
-    for (const [index, { key, value, mixed, down }] of ranges.entries()) {
+    for (const [index, { key, value, mixed }] of ranges.entries()) {
       const gains = this.#shared(key).map((size) => largestByte / size);
       const valueGain = largestByte / (valueReach * (Math.max(...value) || 1));
       this.#layers[index] = {
@@ -76,7 +62,6 @@ export class StateScales {
         key: gains,
         value: valueGain,
         mixedReach: mixedReach * (Math.max(...mixed) || 1) * valueGain,
-        downReach: commonReach(down),
       };
     }
   }
@@ -105,16 +90,4 @@ export class StateScales {
       return largest;
     });
   }
-}
-
-/**
- * The reach of rows that are much alike.
- * @param largest the largest magnitude of each row
- */
-function commonReach(largest: Float32Array): number | undefined {
-  const sorted = largest.toSorted();
-  const most = sorted.at(-1);
-  const median = sorted[sorted.length >> 1];
-  if (!most || !median || most > evenness * median) return undefined;
-  return downReach * most;
 }

@@ -29,7 +29,7 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
   const inBytes = kvFormat === 'int8';
   const scales = inBytes ? new StateScales(config) : undefined;
   const fill = (length: number) => new Float32Array(length).fill(2);
-  scales?.set([{ key: fill(kvWidth), value: fill(kvWidth), mixed: fill(width), down: fill(0) }]);
+  scales?.set([{ key: fill(kvWidth), value: fill(kvWidth), mixed: fill(width) }]);
   const session = await openGraph(async (graph) => {
     const ids = graph.input('input_ids', 'int64', ['B', 'S']);
     graph.input('last', 'int64', ['B']);

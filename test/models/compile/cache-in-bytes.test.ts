@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { DecoderShape } from '../../../src/engine/decoder-runner.js';
-import { measureStates } from '../../../src/engine/measure-states.js';
+import { measureDecoder } from '../../../src/engine/measure-states.js';
 import { OnnxSession } from '../../../src/engine/onnx-session.js';
 import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
 import { buildDecoderGraph } from '../../../src/models/compile/decoder-graph.js';
@@ -10,6 +10,7 @@ import { ExternalData } from '../../../src/models/compile/external-data.js';
 import { float32Projection } from '../../../src/models/compile/float32-projection.js';
 import { Graph } from '../../../src/models/compile/graph.js';
 import type { Projection } from '../../../src/models/compile/projection.js';
+import { RowReaches } from '../../../src/models/compile/row-reaches.js';
 import { StateScales } from '../../../src/models/compile/state-scales.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { compiled, extend, openFixture } from './compiled-fixture.js';
@@ -42,6 +43,7 @@ async function open(fixture: string) {
     tensors: checkpoint,
     projection: exactProjection,
     scales,
+    reaches: new RowReaches(),
     onProgress: () => {},
     signal: new AbortController().signal,
   });
@@ -57,7 +59,7 @@ async function open(fixture: string) {
   const path = join(folder, 'graph.onnx');
   await writeFile(path, graph.encode(outputs));
   const sequences = [spread, Int32Array.from(prompt)];
-  scales.set(await measureStates({ graph: path, shape, sequences, threads: 1 }));
+  scales.set((await measureDecoder({ graph: path, shape, sequences, threads: 1 })).states);
   await writeFile(path, graph.encode());
   const session = await OnnxSession.open(path, { threads: 1 });
   onTestFinished(() => session.close());

@@ -111,8 +111,9 @@ test.each([
   ['decoder/llama-tied', 'int8', ['llama']],
   ['decoder/llama-tied', 'int4', ['llama']],
   ['decoder/llama-tied', 'float32', []],
-  ['encoder/bert-bi-encoder', 'int8', []],
-] as const)('states are measured where a cache is in bytes: %s in %s', async (fixture, weights, expected) => {
+  ['encoder/bert-bi-encoder', 'int8', ['bert']],
+  ['encoder/bert-bi-encoder', 'float32', []],
+] as const)('what is rounded to bytes is measured: %s in %s', async (fixture, weights, expected) => {
   const measured: string[] = [];
   await compileModel({
     checkpoint: await openFixture(fixture),

@@ -3,6 +3,7 @@ import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
 import { buildDecoderGraph } from '../../../src/models/compile/decoder-graph.js';
 import { float32Projection } from '../../../src/models/compile/float32-projection.js';
 import { rotateStream } from '../../../src/models/compile/rotated-decoder.js';
+import { RowReaches } from '../../../src/models/compile/row-reaches.js';
 import { extend, openFixture } from './compiled-fixture.js';
 import { openGraph } from './graph-fixture.js';
 
@@ -16,6 +17,7 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
         await buildDecoderGraph(graph, {
           ...source,
           projection: float32Projection,
+          reaches: new RowReaches(),
           onProgress: () => {},
           signal: new AbortController().signal,
         });

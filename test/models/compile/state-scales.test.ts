@@ -20,7 +20,6 @@ const range = (seed: number, changes: Partial<StateRange> = {}): StateRange => (
   key: magnitudes(kvHeads * headSize, seed + 1),
   value: magnitudes(kvHeads * headSize, seed + 2),
   mixed: magnitudes(heads * headSize, seed + 3),
-  down: magnitudes(50, seed + 4),
   ...changes,
 });
 
@@ -42,16 +41,15 @@ const nothing: StateRange = {
   key: zeros(kvHeads * headSize),
   value: zeros(kvHeads * headSize),
   mixed: zeros(heads * headSize),
-  down: zeros(50),
 };
 const partlyZero = range(5);
 partlyZero.key.fill(0, 3, 9);
 
-test('scales are 1 until they are set, and rows that are projected down have no common reach', () => {
+test('scales are 1 until they are set', () => {
   const { query, key, ...rest } = new StateScales(config).layer(1);
   expect(query).toEqual(new Float32Array(heads * headSize).fill(1));
   expect(key).toEqual(new Float32Array(kvHeads * headSize).fill(1));
-  expect(rest).toEqual({ value: 1, mixedReach: 1, downReach: undefined });
+  expect(rest).toEqual({ value: 1, mixedReach: 1 });
 });
 
 describe.each([
@@ -138,17 +136,4 @@ test('what attention mixes of scaled values reaches to 0.8 of the largest that w
   const measured = range(3, { value: Float32Array.of(1, 5, 2), mixed: Float32Array.of(0.5, 3) });
   const [{ value, mixedReach }] = scalesOf([measured]) as [ReturnType<StateScales['layer']>];
   expect(mixedReach).toBeCloseTo(0.8 * 3 * value, 4);
-});
-
-test.each<[string, ArrayLike<number>, number | undefined]>([
-  ['reach to 0.8 of the largest where they are alike', [2, 3, 1, 2, 2.5], 2.4],
-  ['have no common reach where one is far larger than most', [2, 3, 1, 2, 600], undefined],
-  ['have none where they are all zero', [0, 0, 0], undefined],
-  ['have none where they were not measured', [], undefined],
-])('rows that are projected down %s', (_, rows, expected) => {
-  const [{ downReach }] = scalesOf([range(3, { down: Float32Array.from(rows) })]) as [
-    ReturnType<StateScales['layer']>,
-  ];
-  if (expected === undefined) expect(downReach).toBeUndefined();
-  else expect(downReach).toBeCloseTo(expected, 5);
 });
