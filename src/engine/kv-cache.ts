@@ -1,12 +1,11 @@
 import type { DecoderShape } from './decoder-runner.js';
-import { type KvLayer, KvPlane, type KvTensor } from './kv-plane.js';
+import { type KvLayer, KvPlane, type KvTensor, kvArrays } from './kv-plane.js';
 
 export type KvShape = Pick<DecoderShape, 'layers' | 'kvHeads' | 'headSize' | 'kvFormat'>;
 
 /** Bytes that one position of one row takes over all layers. */
 export function bytesPerPosition({ layers, kvHeads, headSize, kvFormat }: KvShape): number {
-  const bytes = { float32: Float32Array, int8: Int8Array }[kvFormat].BYTES_PER_ELEMENT;
-  return layers * kvHeads * 2 * headSize * bytes;
+  return layers * kvHeads * 2 * headSize * kvArrays[kvFormat].BYTES_PER_ELEMENT;
 }
 
 export interface KvCacheSettings {

@@ -1,3 +1,5 @@
+import type { KvFormat } from '../models/manifest.js';
+
 /** What the cache keeps of one layer. */
 export interface KvLayer<Part> {
   readonly keys: Part;
@@ -10,7 +12,7 @@ export interface KvPlaneSettings {
   readonly kvHeads: number;
   /** Numbers of a position of a head. */
   readonly headSize: number;
-  readonly type: 'float32' | 'int8';
+  readonly type: KvFormat;
 }
 
 /** Some rows of a plane as the graph takes them: [rows, kvHeads, capacity, headSize]. */
@@ -19,7 +21,8 @@ export interface KvTensor {
   readonly dims: readonly number[];
 }
 
-const arrays = { float32: Float32Array, int8: Int8Array };
+/** What holds numbers of each format. */
+export const kvArrays = { float32: Float32Array, int8: Int8Array };
 
 /**
  * Keys or values of one layer for all rows: [rows, kvHeads, capacity, headSize], without gaps at whatever capacity it
@@ -33,7 +36,7 @@ export class KvPlane {
   /** The memory for `positions` is reserved now, but the system hands it out only as it is first written. */
   constructor(settings: KvPlaneSettings, positions: number) {
     const { kvHeads, headSize } = settings;
-    this.#array = new arrays[settings.type](positions * kvHeads * headSize);
+    this.#array = new kvArrays[settings.type](positions * kvHeads * headSize);
     this.#settings = settings;
   }
 
@@ -73,7 +76,7 @@ export class KvPlane {
   /** The bytes of `count` positions from `offset` on, as `copy` takes them. */
   over(buffer: ArrayBuffer, offset: number, count: number): KvTensor['data'] {
     const length = count * this.#settings.kvHeads * this.#settings.headSize;
-    return new arrays[this.#settings.type](buffer, offset, length);
+    return new kvArrays[this.#settings.type](buffer, offset, length);
   }
 
   /** Makes row `to` hold the first `length` positions of row `from`. */

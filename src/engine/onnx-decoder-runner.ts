@@ -21,7 +21,7 @@ export class OnnxDecoderRunner implements DecoderRunner {
     const { vocabularySize } = this.shape;
     const cache = cacheTensors(batch);
     const present = named('present', cache);
-    const feeds = { ...inputTensors(batch), ...named('past', cache) };
+    const feeds = decoderFeeds(batch, cache);
     if (!topIsEnough) {
       const size = rows * vocabularySize;
       if (this.#logits.length < size) this.#logits = new Float32Array(size);
@@ -52,23 +52,14 @@ export class OnnxDecoderRunner implements DecoderRunner {
 }
 
 /** A batch as the inputs of a decoder's graph. */
-export function decoderFeeds(batch: DecoderBatch): Record<string, Tensor> {
-  return { ...inputTensors(batch), ...named('past', cacheTensors(batch)) };
-}
-
-function inputTensors({
-  rows,
-  width,
-  inputIds,
-  lengths,
-  longest,
-  last,
-}: DecoderBatch): Record<string, Tensor> {
+export function decoderFeeds(batch: DecoderBatch, cache = cacheTensors(batch)): Record<string, Tensor> {
+  const { rows, width, inputIds, lengths, longest, last } = batch;
   return {
     input_ids: { type: 'int64', data: inputIds, dims: [rows, width] },
     lengths: { type: 'int32', data: lengths, dims: [rows] },
     longest: { type: 'int32', data: longest, dims: [1] },
     last: { type: 'int64', data: last, dims: [rows] },
+    ...named('past', cache),
   };
 }
 

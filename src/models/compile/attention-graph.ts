@@ -1,4 +1,4 @@
-import type { Attribute } from '../onnx-writer.js';
+import type { KvFormat } from '../manifest.js';
 import { CheckpointError, type DecoderConfig } from './checkpoint.js';
 import { absent, float, type Graph, int, string, type Value } from './graph.js';
 import type { Tensors } from './linear-layer.js';
@@ -149,19 +149,8 @@ export class AttentionGraph {
    * @returns [B, S, heads * headSize], and the layer's keys and values
    */
   #inPlace(layer: number, packed: Value, norms: Norms | undefined): Value[] {
-    const { graph, scales } = this.#options;
-    // The scales are in the weights around.
-    const one = graph.scalars(1);
     const past = { key: `past.${layer}.key`, value: `past.${layer}.value` };
-    if (!scales) return this.#grouped(packed, norms, past);
-    return this.#grouped(packed, norms, past, {
-      scales: [one, one],
-      attributes: {
-        kv_cache_bit_width: int(8),
-        k_quant_type: string('PER_TENSOR'),
-        v_quant_type: string('PER_TENSOR'),
-      },
-    });
+    return this.#grouped(packed, norms, past, cacheType(this.#options.scales));
   }
 
   /**
@@ -184,7 +173,7 @@ export class AttentionGraph {
       return graph.node('TensorScatter', [`past.${layer}.${part}`, bytes, places], { axis: int(-2) });
     };
     const past = { key: read('key'), value: read('value') };
-    const [mixed, key, value] = this.#grouped(packed, norms, past);
+    const [mixed, key, value] = this.#grouped(packed, norms, past, 'float32');
     return [mixed!, write('key', key!), write('value', value!)];
   }
 
@@ -193,7 +182,7 @@ export class AttentionGraph {
     packed: Value,
     norms: Norms | undefined,
     past: Readonly<Record<'key' | 'value', Value>>,
-    bytes?: { readonly scales: readonly Value[]; readonly attributes: Readonly<Record<string, Attribute>> },
+    pastType: KvFormat,
   ): Value[] {
     const { graph, config } = this.#options;
     const { heads, kvHeads, headSize } = config;
@@ -201,12 +190,15 @@ export class AttentionGraph {
     // The operator rotates heads of no other size.
     const rotates = headSize % 16 === 0;
     const { query, key, value } = this.#operands(packed, norms, rotates);
+    const inBytes = pastType === 'int8';
+    // The scales are in the weights around.
+    const one = graph.scalars(1);
     return graph.nodes(
       'com.microsoft.GroupQueryAttention',
       [
         ...[query, key, value, past.key, past.value, lengths, longest],
         ...(rotates ? [cosines, sines] : [absent, absent]),
-        ...(bytes ? [absent, absent, absent, ...bytes.scales] : []),
+        ...(inBytes ? [absent, absent, absent, one, one] : []),
       ],
       3,
       {
@@ -214,7 +206,11 @@ export class AttentionGraph {
         kv_num_heads: int(kvHeads),
         scale: float(1 / Math.sqrt(headSize)),
         do_rotary: int(rotates ? 1 : 0),
-        ...bytes?.attributes,
+        ...(inBytes && {
+          kv_cache_bit_width: int(8),
+          k_quant_type: string('PER_TENSOR'),
+          v_quant_type: string('PER_TENSOR'),
+        }),
       },
     );
   }
@@ -280,7 +276,7 @@ export class AttentionGraph {
   }
 }
 
-function cacheType(scales: StateScales | undefined): 'int8' | 'float32' {
+function cacheType(scales: StateScales | undefined): KvFormat {
   return scales ? 'int8' : 'float32';
 }
 

@@ -52,19 +52,19 @@ export async function compileModel(options: CompileOptions): Promise<Manifest> {
       signal: options.signal ?? new AbortController().signal,
     };
     const reaches = new RowReaches();
-    const measuring = { ...options, manifest };
+    let scales: StateScales | undefined;
+    let states: readonly MeasuredStates[] = [];
     if (config.kind === 'decoder') {
-      const scales = projection.kvFormat === 'int8' ? new StateScales(config) : undefined;
+      if (projection.kvFormat === 'int8') scales = new StateScales(config);
       const source = projection.prepare({ config, tensors: checkpoint });
-      const states = await buildDecoderGraph(graph, { ...common, scales, reaches, ...source });
-      if (scales) {
-        const measured = await measure(graph, states, reaches, measuring);
-        scales.set(measured.states);
-        reaches.set(measured.rows);
-      }
+      states = await buildDecoderGraph(graph, { ...common, scales, reaches, ...source });
     } else {
       await buildEncoderGraph(graph, { ...common, config, reaches, tensors: checkpoint });
-      if (reaches.largest.size > 0) reaches.set((await measure(graph, [], reaches, measuring)).rows);
+    }
+    if (scales || reaches.largest.size > 0) {
+      const measured = await measure(graph, states, reaches, { ...options, manifest });
+      scales?.set(measured.states);
+      reaches.set(measured.rows);
     }
     await writeFile(join(folder, compiledFiles.graph), graph.encode());
   } finally {
