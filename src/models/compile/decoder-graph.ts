@@ -31,8 +31,9 @@ export interface DecoderGraphOptions {
  * - `last`: int64 [B], which of the S positions the logits are wanted of
  * - those of its attention (`attention-graph.ts`)
  *
- * Outputs: `written`, the first; `logits` float32 [B, vocabularySize]; the largest of them, `top.logits` float32 and `top.tokens` int32, both
- * [B, 64], the largest first and of equals the lower token; and the cache with what its attention adds.
+ * Outputs: `written`, the first; `logits` float32 [B, vocabularySize]; the largest of them, `top.logits` float32 and
+ * `top.tokens` int32, both [B, 64], the largest first and of equals the lower token; and the cache with what its
+ * attention adds.
  *
  * @returns by layer, the values whose sizes `scales` are made of
  * @throws CheckpointError naming a tensor that is missing or misshapen
@@ -47,13 +48,7 @@ export async function buildDecoderGraph(
   const { table, rows, ids } = await embed(graph, options);
   graph.sequenceOutput(writtenOutput, graph.node('SequenceConstruct', [graph.node('Shape', [ids])]));
   const attention = await AttentionGraph.create({ ...options, graph, ids });
-  const build: Build = {
-    ...options,
-    graph,
-    table,
-    attention,
-    shared: declareShared(graph, ids, rows),
-  };
+  const build: Build = { ...options, graph, table, attention, shared: declareShared(graph, ids, rows) };
   let stream: Stream = { residual: rows };
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {

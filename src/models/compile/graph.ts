@@ -15,6 +15,7 @@ export const int = (value: number): Attribute => ({ kind: 'int', value });
 export const float = (value: number): Attribute => ({ kind: 'float', value });
 export const string = (value: string): Attribute => ({ kind: 'string', value });
 export const ints = (...value: readonly number[]): Attribute => ({ kind: 'ints', value });
+
 /** A value that a graph gives, and what it is called outside. */
 export interface GraphOutput extends OnnxValue {
   readonly value: Value;
