@@ -136,6 +136,8 @@ async function decode(
   };
   const engine = buildEngine(runner, model);
   const count = 64;
+  // The system hands out the memory of the cache as it is first written, once in a worker's life.
+  await steps(engine, count);
   const spent: Spent = { step: 0, run: 0, sample: 0, copy: 0 };
   let made = 0;
   while (made === 0 || spent.step < budgetMs) {

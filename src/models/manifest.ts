@@ -6,7 +6,7 @@ import { z } from 'zod';
  */
 
 /** Bump when a change in the compiler makes older compiled folders unusable; they are then compiled again. */
-export const manifestFormat = 8;
+export const manifestFormat = 9;
 
 /** How projection weights are stored and multiplied. */
 export const weightFormats = ['float32', 'int8', 'int4'] as const;
