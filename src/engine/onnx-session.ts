@@ -58,6 +58,9 @@ export class OnnxSession {
       // half of the softmax of a prompt. What is lost is below 1e-38. It holds for the thread of the first session of
       // a process too, JavaScript included.
       set_denormal_as_zero: '1',
+      // Work is handed out in parts that become smaller, this many for each thread at first: of equal parts the last one
+      // keeps a thread waiting. Steps of 32 sequences of 1,000 positions are 4 to 10% quicker, others hardly.
+      dynamic_block_base: '2',
     };
     const isExact = provider !== 'cpu' || !(await saturates({ intraOpNumThreads: 1, extra: { session } }));
     const loading = ort.InferenceSession.create(path, {
