@@ -1,16 +1,16 @@
 import { BatchBuilder, type BatchRow } from './batch.js';
+import { CachedRows } from './cached-rows.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
 import type { StepEngine } from './engine-loop.js';
 import type { GrammarFollower, Grammars } from './grammar.js';
-import { bytesPerPosition, KvCache } from './kv-cache.js';
+import { bytesPerPosition } from './kv-cache.js';
 import { tokenLogprobs } from './logprobs.js';
-import { PrefixCache } from './prefix-cache.js';
 import { PromptCuts } from './prompt-cuts.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
-import { type Chunk, type RowCopy, Scheduler, type Step } from './scheduler.js';
+import { type Chunk, Scheduler, type Step } from './scheduler.js';
 import { isDecidedByTop, type Scores, scoresOf } from './scores.js';
-import { type Choice, createGeneration, type Generation, type Sequence } from './sequence.js';
+import { type Choice, createGeneration, type Generation } from './sequence.js';
 import { Stopwatch } from './stopwatch.js';
 
 export interface DecoderEngineSettings {
@@ -39,9 +39,7 @@ export class DecoderEngine implements StepEngine {
   readonly #runner: DecoderRunner;
   readonly #settings: DecoderEngineSettings;
   readonly #scheduler: Scheduler;
-  readonly #cache: KvCache;
-  readonly #cuts: PromptCuts;
-  readonly #prefixes: PrefixCache;
+  readonly #cache: CachedRows;
   readonly #batches = new BatchBuilder();
   readonly #scratch: SamplerScratch;
   readonly #inbox: Command[] = [];
@@ -62,22 +60,19 @@ export class DecoderEngine implements StepEngine {
     } = settings;
     this.#runner = runner;
     this.#settings = settings;
-    this.#cuts = new PromptCuts(chunkTokens);
-    this.#prefixes = new PrefixCache({
-      cuts: this.#cuts,
-      chunkBytes: chunkTokens * bytesPerPosition(shape),
-      maxBytes: prefixBytes,
-    });
+    const cuts = new PromptCuts(chunkTokens);
+    const stopwatch = this.#stopwatch;
+    const cache = new CachedRows({ shape, slots, contextLength, kvBytes, prefixBytes, cuts, stopwatch });
+    this.#cache = cache;
     this.#scheduler = new Scheduler({
       slots,
       contextLength,
       kvBytes,
       bytesPerPosition: bytesPerPosition(shape),
       maxBatchTokens,
-      cuts: this.#cuts,
-      restorable: ({ scope, prompt }) => this.#prefixes.find(scope, prompt).length * chunkTokens,
+      cuts,
+      restorable: (request) => cache.restorable(request),
     });
-    this.#cache = new KvCache({ shape, slots, contextLength, maxBytes: kvBytes });
     this.#scratch = new SamplerScratch(shape.vocabularySize);
   }
 
@@ -101,7 +96,7 @@ export class DecoderEngine implements StepEngine {
       kvBytesUsed: this.#cache.bytesUsed,
       kvBytesBudget: this.#settings.kvBytes,
       kvPositions: this.#scheduler.rows.reduce((sum, { cached }) => sum + cached, 0),
-      prefixBytesUsed: this.#prefixes.bytesUsed,
+      prefixBytesUsed: this.#cache.prefixBytesUsed,
       ...this.#totals,
       encodedTokens: 0,
     };
@@ -132,23 +127,19 @@ export class DecoderEngine implements StepEngine {
         this.#advance(step, output, events);
         await this.#sample(step, output, events);
       }
-      this.#fit();
+      this.#cache.fit(this.#scheduler);
     }
     return events;
   }
 
   /** Restores what is known of the prompts that begin, and says that their requests are admitted. */
   #begin({ admitted }: Step, events: EngineEvent[]): void {
-    if (admitted.length > 0) this.#fit();
-    for (const { generation, row, cached } of admitted) {
-      const { id, scope, prompt } = generation.request;
-      this.#stopwatch.time('copy', () => {
-        for (const chunk of cached > 0 ? this.#prefixes.find(scope, prompt) : []) {
-          this.#cache.restore(row, this.#settings.chunkTokens, chunk);
-        }
-      });
+    if (admitted.length > 0) this.#cache.fit(this.#scheduler);
+    for (const sequence of admitted) {
+      const { generation, cached } = sequence;
+      this.#cache.restore(sequence);
       this.#totals.cachedTokens += cached;
-      events.push({ type: 'admitted', id, cachedTokens: cached });
+      events.push({ type: 'admitted', id: generation.request.id, cachedTokens: cached });
     }
   }
 
@@ -173,7 +164,7 @@ export class DecoderEngine implements StepEngine {
           command satisfies never;
       }
     }
-    this.#fit();
+    this.#cache.fit(this.#scheduler);
   }
 
   /** Returns the reason when the request cannot run. */
@@ -219,7 +210,7 @@ export class DecoderEngine implements StepEngine {
       ...this.#batches.build(chunks.map(batchRow)),
       topIsEnough: chunks.every(isDecidedByTop),
     };
-    this.#fit(inputs.longest[0]);
+    this.#cache.fit(this.#scheduler, inputs.longest[0]);
     const cache = this.#cache.view(chunks[0]!.sequence.row, chunks.length);
     try {
       const output = await this.#stopwatch.time('run', () => this.#runner.run({ ...inputs, cache }));
@@ -240,10 +231,7 @@ export class DecoderEngine implements StepEngine {
   /** Counts the new positions in. A row that is not finite would poison its successors: it fails. */
   #advance({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
     const { vocabularySize } = this.#runner.shape;
-    for (const { sequence, tokens } of chunks) {
-      this.#cache.advance(sequence.row, tokens);
-      sequence.cached += tokens;
-    }
+    for (const { sequence, tokens } of chunks) this.#cache.advance(sequence, tokens);
     for (const [outputRow, { sequence, tokens }] of chunks.entries()) {
       const { logits } = scoresOf(output, outputRow, vocabularySize);
       if (tokens > 0 && !Number.isFinite(logits[0])) {
@@ -252,23 +240,9 @@ export class DecoderEngine implements StepEngine {
     }
     if (kind === 'decode') return;
     for (const { sequence, tokens } of chunks.filter((chunk) => chunk.sequence.row !== -1)) {
-      this.#keep(sequence, tokens);
+      this.#cache.keep(sequence, tokens);
       this.#totals.prefillTokens += tokens;
     }
-  }
-
-  /** Stores the chunks that are complete with the `tokens` of a prompt just read. */
-  #keep({ generation, row, cached }: Sequence, tokens: number): void {
-    if (this.#settings.prefixBytes === 0) return;
-    const { scope, prompt } = generation.request;
-    const { chunk } = this.#cuts;
-    this.#stopwatch.time('copy', () => {
-      for (let end = cached - tokens + chunk; end <= cached; end += chunk) {
-        this.#prefixes.add(scope, prompt, end / chunk - 1, (bytes) => {
-          this.#cache.read(row, end - chunk, chunk, bytes);
-        });
-      }
-    });
   }
 
   /** Draws from the logits of every row whose prompt has been read. */
@@ -291,8 +265,8 @@ export class DecoderEngine implements StepEngine {
       }
       if (branching && sequence.row !== -1 && generation.choices.length > 0) {
         const copies = this.#scheduler.branch(sequence);
-        this.#fit();
-        this.#copyRows(copies);
+        this.#cache.fit(this.#scheduler);
+        this.#cache.copy(copies);
       }
     }
   }
@@ -349,25 +323,12 @@ export class DecoderEngine implements StepEngine {
 
   #finish(generation: Generation, choice: Choice): void {
     choice.grammar?.dispose();
-    this.#copyRows(this.#scheduler.finish(generation, choice));
+    this.#cache.copy(this.#scheduler.finish(generation, choice));
   }
 
   #remove(generation: Generation): void {
     for (const { grammar } of generation.choices) grammar?.dispose();
-    this.#copyRows(this.#scheduler.remove(generation));
-  }
-
-  #copyRows(copies: readonly RowCopy[]): void {
-    this.#stopwatch.time('copy', () => {
-      for (const { from, to } of copies) this.#cache.copyRow(from, to);
-    });
-  }
-
-  /** Brings the cache's rows in line with the scheduler's, with room for at least `positions` in each. */
-  #fit(positions = 0): void {
-    const { rows, limit } = this.#scheduler;
-    const longest = rows.reduce((most, { cached }) => Math.max(most, cached), positions);
-    this.#stopwatch.time('copy', () => this.#cache.fit({ rows: rows.length, longest, limit }));
+    this.#cache.copy(this.#scheduler.remove(generation));
   }
 }
 
