@@ -214,7 +214,7 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
     name,
     inputs: intermediateSize,
     parts: [{ tensor: `${prefix}.mlp.down_proj`, outputs: hiddenSize }],
-    spiky: true,
+    spread,
   });
 }
 
@@ -242,5 +242,8 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
 async function project(build: Build, rows: Rows, layer: LinearLayerParts): Promise<Value> {
   return build.projection.project(build.graph, rows, await readLinear(build.tensors, layer));
 }
+
+/** Mixing 64 of the numbers that are projected down takes twice as long, and the KL divergence to float32 is the same. */
+const spread = 32;
 
 const embeddingTensor = 'model.embed_tokens.weight';

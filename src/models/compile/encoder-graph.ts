@@ -63,6 +63,9 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
   onProgress(1);
 }
 
+/** How many of the numbers before a projection are mixed (`LinearLayer.spread`). */
+const spread = 64;
+
 /** `TensorProto.DataType` as `Cast` wants it. */
 const onnxFloat32 = 1;
 const onnxInt32 = 6;
@@ -130,7 +133,7 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
     inputs: config.hiddenSize,
     parts: [{ tensor: `${prefix}.intermediate.dense`, outputs: config.intermediateSize }],
     bias: true,
-    spiky: true,
+    spread,
     tolerant: true,
   });
   const activated = graph.node(config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu', [widened]);
@@ -139,7 +142,7 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
     inputs: config.intermediateSize,
     parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
     bias: true,
-    spiky: true,
+    spread,
   });
   return addNorm(build, `${prefix}.output.LayerNorm`, [narrowed, between]);
 }
@@ -153,7 +156,7 @@ async function addAttention(build: Build, prefix: string, layer: number, rows: V
     inputs: config.hiddenSize,
     parts: ['query', 'key', 'value'].map((part) => ({ tensor: `${prefix}.attention.self.${part}`, outputs })),
     bias: true,
-    spiky: true,
+    spread,
   });
   const parts = graph.nodes('Split', [packed], 3, { axis: int(-1), num_outputs: int(3) });
   const [query, key, value] = parts.map((part) => graph.node('Reshape', [part, build.rowShape]));

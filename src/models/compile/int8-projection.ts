@@ -19,7 +19,7 @@ export const int8Projection: Projection = {
 
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {
     const { name, outputs, inputs, weight, bias } = layer;
-    const spreadRows = layer.spiky ? await spread(graph, rows, layer) : rows;
+    const spreadRows = layer.spread === undefined ? rows : await spread(graph, rows, layer, layer.spread);
     const { values, scales } = quantizeChannels(weight, outputs, inputs);
     const weights = await graph.weight(`${name}.weight`, [inputs, outputs], values);
     const weightScales = await gained(graph, `${name}.scales`, scales, layer);
@@ -60,16 +60,18 @@ function gained(
   });
 }
 
-/** How many inputs are mixed to spread a spike: more cost time, and gain little. */
-const spreadSize = 64;
-
 /**
- * Rotates rows and weights alike, `spreadSize` inputs at a time, so that their products stay the same and a spike,
+ * Rotates rows and weights alike, `most` inputs at a time or as many as divide them, so that their products stay the same and a spike,
  * which would leave the rest of its row a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4).
  * @returns the rotated rows; the layer's weights are rotated in place
  */
-async function spread(graph: Graph, rows: Rows, { inputs, weight }: LinearLayer): Promise<Rows> {
-  const size = Math.min(spreadSize, inputs & -inputs);
+async function spread(
+  graph: Graph,
+  rows: Rows,
+  { inputs, weight }: LinearLayer,
+  most: number,
+): Promise<Rows> {
+  const size = Math.min(most, inputs & -inputs);
   const rotation = new Rotation(size);
   rotation.apply(weight);
   const matrix = await graph.sharedWeight(`spread.${size}`, [size, size], () => {

@@ -15,10 +15,11 @@ export interface LinearLayer {
   /** The same weight as a float32 value that is in the graph already. */
   readonly stored?: Value;
   /**
-   * Whether single inputs are far larger than the rest, as some coordinates of a layer norm always are, and products
-   * of two activations on some tokens.
+   * For inputs of which single ones are far larger than the rest, as some coordinates of a layer norm always are, and
+   * products of two activations on some tokens: how many at a time are to be mixed before they are rounded, so that such
+   * a spike becomes as many smaller ones. More take longer.
    */
-  readonly spiky?: boolean;
+  readonly spread?: number;
   /** Whether rounding its weights costs the model less than it does elsewhere. */
   readonly tolerant?: boolean;
   /** [outputs]: what its outputs are multiplied by, its bias included; asked for when the graph is encoded. */
@@ -34,7 +35,7 @@ export interface LinearLayerParts {
   readonly parts: ReadonlyArray<{ readonly tensor: string; readonly outputs: number }>;
   /** Whether they have biases; they have none when left out. */
   readonly bias?: boolean;
-  readonly spiky?: boolean;
+  readonly spread?: number;
   readonly tolerant?: boolean;
   readonly gains?: () => Float32Array;
 }
@@ -44,7 +45,7 @@ export interface LinearLayerParts {
  * @throws CheckpointError naming a tensor that is missing or misshapen
  */
 export async function readLinear(tensors: Tensors, options: LinearLayerParts): Promise<LinearLayer> {
-  const { name, inputs, parts, spiky = false, tolerant = false, gains } = options;
+  const { name, inputs, parts, spread, tolerant = false, gains } = options;
   const outputs = parts.reduce((sum, part) => sum + part.outputs, 0);
   const weights: Float32Array[] = [];
   const biases: Float32Array[] = [];
@@ -57,8 +58,8 @@ export async function readLinear(tensors: Tensors, options: LinearLayerParts): P
     outputs,
     inputs,
     weight: concatenate(weights),
-    spiky,
     tolerant,
+    ...(spread !== undefined && { spread }),
     ...(gains && { gains }),
   };
   return options.bias ? { ...layer, bias: concatenate(biases) } : layer;

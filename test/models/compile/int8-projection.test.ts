@@ -77,12 +77,12 @@ test('a row of zeros gives the bias, and nothing that is not a number', async ()
   expect(result).toEqual([...bias]);
 });
 
-test('a spike costs the rest of its row no precision where the layer is spiky', async () => {
+test('a spike costs the rest of its row no precision where inputs are mixed', async () => {
   const row = noise(inputs, 11);
   row[40] = 300;
   const exact = multiply(row);
   const [plain] = await (await projector())(row);
-  const [spread] = await (await projector({ spiky: true }))(row);
+  const [spread] = await (await projector({ spread: 64 }))(row);
   expect(distance(spread!, exact)).toBeLessThan(0.5 * distance(plain!, exact));
 });
 
@@ -155,19 +155,19 @@ describe.each([
 });
 
 test.each([
-  ['spiky inputs', true],
-  ['others', false],
-])('rows whose reach turns out not to be known are rounded each by its own: %s', async (_, spiky) => {
+  ['mixed inputs', { spread: 64 }],
+  ['others', {}],
+])('rows whose reach turns out not to be known are rounded each by its own: %s', async (_, changes) => {
   const rows = [noise(inputs, 11), noise(inputs, 5).map((number) => 100 * number)];
-  const own = await (await projector({ spiky }))(...rows);
-  expect(await (await projector({ spiky }, () => undefined))(...rows)).toEqual(own);
+  const own = await (await projector(changes))(...rows);
+  expect(await (await projector(changes, () => undefined))(...rows)).toEqual(own);
 });
 
-test('spiky inputs of a known reach are rounded by it once they are spread', async () => {
+test('mixed inputs of a known reach are rounded by it once they are mixed', async () => {
   const row = noise(inputs, 11);
   const exact = multiply(row);
   const near = async (reach: number) => {
-    const [result] = await (await projector({ spiky: true }, () => reach))(row);
+    const [result] = await (await projector({ spread: 64 }, () => reach))(row);
     return distance(result!, exact) / norm(exact);
   };
   expect(await near(6)).toBeLessThan(0.03);
