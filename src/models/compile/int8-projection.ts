@@ -61,8 +61,9 @@ function gained(
 }
 
 /**
- * Rotates rows and weights alike, `most` inputs at a time or as many as divide them, so that their products stay the same and a spike,
- * which would leave the rest of its row a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4).
+ * Rotates rows and weights alike, so that their products stay the same and a spike, which would leave the rest of its row
+ * a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4).
+ * @param most inputs that are mixed; as many as divide their number, at most these
  * @returns the rotated rows; the layer's weights are rotated in place
  */
 async function spread(
