@@ -1,0 +1,87 @@
+/**
+ * Compiled decoders in turns, in one process: what a change of the graph is worth on a machine whose speed changes.
+ *
+ *     npm run bench:turns -- FOLDER FOLDER... [--rows 32] [--positions 160] [--uneven] [--prefill] [--rounds 40]
+ */
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { BatchBuilder, type BatchRow } from '../src/engine/batch.js';
+import { KvCache } from '../src/engine/kv-cache.js';
+import { OnnxDecoderRunner } from '../src/engine/onnx-decoder-runner.js';
+import { OnnxSession } from '../src/engine/onnx-session.js';
+import { compiledFiles, manifestSchema } from '../src/models/manifest.js';
+
+const { positionals: folders, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rows: { type: 'string', default: '32' },
+    positions: { type: 'string', default: '160' },
+    uneven: { type: 'boolean', default: false },
+    prefill: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '40' },
+  },
+});
+if (folders.length === 0) {
+  console.error(
+    'usage: npm run bench:turns -- FOLDER... [--rows N] [--positions N] [--uneven] [--prefill] [--rounds N]',
+  );
+  process.exit(2);
+}
+const rows = Number(values.rows);
+const positions = Number(values.positions);
+/** Steps of one before it is another's turn; the first of them is not measured. */
+const turn = values.prefill ? 3 : 7;
+
+/** The rows of a step: prompts of so many tokens, or one token each behind as many positions, more or less. */
+const batch: BatchRow[] = Array.from({ length: rows }, (_, row) => {
+  if (values.prefill)
+    return { cached: 0, tokens: Int32Array.from({ length: positions }, (__, at) => 5 + at) };
+  const share = values.uneven ? 0.75 + (0.5 * row) / rows : 1;
+  return { cached: Math.round(share * positions), tokens: [5 + row] };
+});
+const longest = Math.max(...batch.map(({ cached, tokens }) => cached + tokens.length));
+
+const steps = await Promise.all(folders.map(open));
+const taken = folders.map((): number[] => []);
+for (let round = 0; round < Number(values.rounds); round++) {
+  for (const [index, step] of steps.entries()) {
+    await step();
+    const started = performance.now();
+    for (let count = 1; count < turn; count++) await step();
+    taken[index]!.push((performance.now() - started) / (turn - 1));
+  }
+}
+const medians = taken.map((times) => times.toSorted((a, b) => a - b)[times.length >> 1]!);
+console.table(
+  folders.map((folder, index) => ({
+    folder,
+    'step ms': Number(medians[index]!.toFixed(2)),
+    'to the first': Number((medians[index]! / medians[0]!).toFixed(3)),
+  })),
+);
+
+/** One step of a compiled model over the batch, again and again in the same places of its cache. */
+async function open(folder: string): Promise<() => Promise<void>> {
+  const manifest = manifestSchema.parse(
+    JSON.parse(await readFile(join(folder, compiledFiles.manifest), 'utf8')),
+  );
+  if (manifest.kind !== 'decoder') throw new Error(`${folder} is no decoder`);
+  const session = await OnnxSession.open(join(folder, compiledFiles.graph), {
+    threads: availableParallelism(),
+  });
+  const runner = new OnnxDecoderRunner(session, manifest);
+  const contextLength = longest;
+  const cache = new KvCache({
+    shape: manifest,
+    slots: rows,
+    contextLength,
+    maxBytes: Number.MAX_SAFE_INTEGER,
+  });
+  cache.fit({ rows, longest, limit: longest });
+  const batches = new BatchBuilder();
+  return async () => {
+    await runner.run({ ...batches.build(batch), topIsEnough: true, cache: cache.view(0, rows) });
+  };
+}
