@@ -3,7 +3,6 @@
  *
  *     npm run bench:engine -- FOLDER [--threads N] [--no-spinning] [--seconds S] [--json]
  */
-import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,7 +16,7 @@ import {
   compiledFiles,
   type DecoderManifest,
   type EncoderManifest,
-  manifestSchema,
+  readManifest,
 } from '../src/models/manifest.js';
 import { type OperatorShares, profileOperators } from './engine/operator-profile.js';
 
@@ -52,9 +51,7 @@ if (folder === undefined) {
 }
 const budgetMs = Number(values.seconds) * 1000;
 
-const manifest = manifestSchema.parse(
-  JSON.parse(await readFile(join(folder, compiledFiles.manifest), 'utf8')),
-);
+const manifest = await readManifest(folder);
 const graph = join(folder, compiledFiles.graph);
 const sessionOptions = {
   threads: values.threads === undefined ? availableParallelism() : Number(values.threads),

@@ -3,7 +3,6 @@
  *
  *     npm run bench:turns -- FOLDER FOLDER... [--rows 32] [--positions 160] [--uneven] [--prefill] [--rounds 40]
  */
-import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,7 +10,8 @@ import { BatchBuilder, type BatchRow } from '../src/engine/batch.js';
 import { KvCache } from '../src/engine/kv-cache.js';
 import { OnnxDecoderRunner } from '../src/engine/onnx-decoder-runner.js';
 import { OnnxSession } from '../src/engine/onnx-session.js';
-import { compiledFiles, manifestSchema } from '../src/models/manifest.js';
+import { compiledFiles, readManifest } from '../src/models/manifest.js';
+import { median } from './load/percentiles.js';
 
 const { positionals: folders, values } = parseArgs({
   allowPositionals: true,
@@ -53,7 +53,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
     taken[index]!.push((performance.now() - started) / (turn - 1));
   }
 }
-const medians = taken.map((times) => times.toSorted((a, b) => a - b)[times.length >> 1]!);
+const medians = taken.map((times) => median(times) ?? Number.NaN);
 console.table(
   folders.map((folder, index) => ({
     folder,
@@ -64,9 +64,7 @@ console.table(
 
 /** One step of a compiled model over the batch, again and again in the same places of its cache. */
 async function open(folder: string): Promise<() => Promise<void>> {
-  const manifest = manifestSchema.parse(
-    JSON.parse(await readFile(join(folder, compiledFiles.manifest), 'utf8')),
-  );
+  const manifest = await readManifest(folder);
   if (manifest.kind !== 'decoder') throw new Error(`${folder} is no decoder`);
   const session = await OnnxSession.open(join(folder, compiledFiles.graph), {
     threads: availableParallelism(),

@@ -28,7 +28,6 @@ export class CachedRows {
   readonly #cache: KvCache;
   readonly #prefixes: PrefixCache;
   readonly #cuts: PromptCuts;
-  readonly #keepsPrefixes: boolean;
   readonly #stopwatch: CachedRowsOptions['stopwatch'];
 
   constructor(options: CachedRowsOptions) {
@@ -40,7 +39,6 @@ export class CachedRows {
       maxBytes: prefixBytes,
     });
     this.#cuts = cuts;
-    this.#keepsPrefixes = prefixBytes > 0;
     this.#stopwatch = stopwatch;
   }
 
@@ -93,7 +91,6 @@ export class CachedRows {
 
   /** Keeps the chunks of a prompt that its last `tokens` tokens have completed. */
   keep({ generation, row, cached }: Sequence, tokens: number): void {
-    if (!this.#keepsPrefixes) return;
     const { scope, prompt } = generation.request;
     const { chunk } = this.#cuts;
     this.#stopwatch.time('copy', () => {

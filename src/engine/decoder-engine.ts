@@ -62,8 +62,7 @@ export class DecoderEngine implements StepEngine {
     this.#settings = settings;
     const cuts = new PromptCuts(chunkTokens);
     const stopwatch = this.#stopwatch;
-    const cache = new CachedRows({ shape, slots, contextLength, kvBytes, prefixBytes, cuts, stopwatch });
-    this.#cache = cache;
+    this.#cache = new CachedRows({ shape, slots, contextLength, kvBytes, prefixBytes, cuts, stopwatch });
     this.#scheduler = new Scheduler({
       slots,
       contextLength,
@@ -71,7 +70,7 @@ export class DecoderEngine implements StepEngine {
       bytesPerPosition: bytesPerPosition(shape),
       maxBatchTokens,
       cuts,
-      restorable: (request) => cache.restorable(request),
+      restorable: (request) => this.#cache.restorable(request),
     });
     this.#scratch = new SamplerScratch(shape.vocabularySize);
   }

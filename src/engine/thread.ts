@@ -1,8 +1,7 @@
 /** The engine's thread: loads a compiled model, steps its engine, and speaks to the worker's main thread. */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { compiledFiles, judgeManifest, manifestSchema } from '../models/manifest.js';
+import { compiledFiles, judgeManifest, readManifest } from '../models/manifest.js';
 import { DecoderEngine } from './decoder-engine.js';
 import { EncoderEngine } from './encoder-engine.js';
 import { EngineLoop } from './engine-loop.js';
@@ -18,9 +17,7 @@ if (!parentPort) throw new Error('thread.js runs in a worker thread only');
 const port = parentPort;
 const { settings } = workerData as ThreadData;
 
-const manifest = manifestSchema.parse(
-  JSON.parse(await readFile(join(settings.folder, compiledFiles.manifest), 'utf8')),
-);
+const manifest = await readManifest(settings.folder);
 const session = await OnnxSession.open(join(settings.folder, compiledFiles.graph), {
   threads: settings.threads,
   provider: settings.provider,

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
 
 /**
@@ -111,3 +113,8 @@ export const compiledFiles = {
   weights: 'model.onnx.data',
   tokenizer: 'tokenizer.json',
 } as const;
+
+/** Reads the manifest of a compiled folder. @throws Error when it is not there or not of this format */
+export async function readManifest(folder: string): Promise<Manifest> {
+  return manifestSchema.parse(JSON.parse(await readFile(join(folder, compiledFiles.manifest), 'utf8')));
+}

@@ -6,7 +6,7 @@ import { buildAside, compiledFolder } from './cache.js';
 import type { CatalogueModel, Source } from './catalogue.js';
 import { makeModel } from './compile/make-model.js';
 import type { MeasureStates } from './compile/measure-states.js';
-import { compiledFiles, type Manifest, manifestFormat, manifestSchema } from './manifest.js';
+import { type Manifest, manifestFormat, readManifest } from './manifest.js';
 import { checkpointFiles } from './sources/checkpoint-files.js';
 import { type Obtained, obtain } from './sources/obtain.js';
 
@@ -150,10 +150,6 @@ async function fingerprintFiles(path: string): Promise<unknown> {
       .sort()
       .map(async (name) => [name, await fingerprintFiles(join(path, name))]),
   );
-}
-
-async function readManifest(folder: string): Promise<Manifest> {
-  return manifestSchema.parse(JSON.parse(await readFile(join(folder, compiledFiles.manifest), 'utf8')));
 }
 
 /** What `reading` gives, or undefined when there is nothing to read. */

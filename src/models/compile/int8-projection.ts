@@ -19,7 +19,7 @@ export const int8Projection: Projection = {
 
   async project(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Value> {
     const { name, outputs, inputs, weight, bias } = layer;
-    const spreadRows = layer.spread === undefined ? rows : await spread(graph, rows, layer, layer.spread);
+    const spreadRows = await spread(graph, rows, layer);
     const { values, scales } = quantizeChannels(weight, outputs, inputs);
     const weights = await graph.weight(`${name}.weight`, [inputs, outputs], values);
     const weightScales = await gained(graph, `${name}.scales`, scales, layer);
@@ -62,17 +62,14 @@ function gained(
 
 /**
  * Rotates rows and weights alike, so that their products stay the same and a spike, which would leave the rest of its row
- * a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4).
- * @param most inputs that are mixed; as many as divide their number, at most these
- * @returns the rotated rows; the layer's weights are rotated in place
+ * a few steps of the 8 bits, becomes many smaller ones (QuaRot, section 4). So many inputs at a time as the layer says, or
+ * as divide them.
+ * @returns the rotated rows, or the same where the layer says nothing; its weights are rotated in place
  */
-async function spread(
-  graph: Graph,
-  rows: Rows,
-  { inputs, weight }: LinearLayer,
-  most: number,
-): Promise<Rows> {
-  const size = Math.min(most, inputs & -inputs);
+async function spread(graph: Graph, rows: Rows, layer: LinearLayer): Promise<Rows> {
+  const { inputs, weight } = layer;
+  if (layer.spread === undefined) return rows;
+  const size = Math.min(layer.spread, inputs & -inputs);
   const rotation = new Rotation(size);
   rotation.apply(weight);
   const matrix = await graph.sharedWeight(`spread.${size}`, [size, size], () => {
