@@ -150,21 +150,23 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
 /** Full attention within each sequence. [R, hiddenSize] in and out. */
 async function addAttention(build: Build, prefix: string, layer: number, rows: Value): Promise<Value> {
   const { graph, config } = build;
-  const outputs = config.hiddenSize;
-  const packed = await project(build, rows, {
-    name: `layer.${layer}.query_key_value`,
-    inputs: config.hiddenSize,
-    parts: ['query', 'key', 'value'].map((part) => ({ tensor: `${prefix}.attention.self.${part}`, outputs })),
-    bias: true,
-    spread,
+  const states: Value[] = [];
+  // Not as one layer: to split what comes of it costs more than two more products. What they do to their rows is done
+  // once: ONNX Runtime merges nodes that compute the same.
+  for (const part of ['query', 'key', 'value']) {
+    const projected = await project(build, rows, {
+      name: `layer.${layer}.${part}`,
+      inputs: config.hiddenSize,
+      parts: [{ tensor: `${prefix}.attention.self.${part}`, outputs: config.hiddenSize }],
+      bias: true,
+      spread,
+    });
+    states.push(graph.node('Reshape', [projected, build.rowShape]));
+  }
+  const context = graph.node('com.microsoft.MultiHeadAttention', [...states, absent, build.keyMask], {
+    num_heads: int(config.heads),
+    mask_filter_value: float(-1e30),
   });
-  const parts = graph.nodes('Split', [packed], 3, { axis: int(-1), num_outputs: int(3) });
-  const [query, key, value] = parts.map((part) => graph.node('Reshape', [part, build.rowShape]));
-  const context = graph.node(
-    'com.microsoft.MultiHeadAttention',
-    [query!, key!, value!, absent, build.keyMask],
-    { num_heads: int(config.heads), mask_filter_value: float(-1e30) },
-  );
   return graph.node('Reshape', [context, graph.shape(-1, config.hiddenSize)]);
 }
 
