@@ -1,3 +1,4 @@
+import { type CenteredTensors, centerUpdates } from './centered-encoder.js';
 import type { EncoderConfig } from './checkpoint.js';
 import { float32Projection } from './float32-projection.js';
 import { absent, float, type Graph, int, type Value } from './graph.js';
@@ -41,19 +42,21 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
   const build: Build = {
     ...options,
     graph,
+    tensors: centerUpdates(config, options.tensors),
     rowShape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
       axis: int(0),
     }),
     rowCount: graph.node('Shape', [graph.node('Reshape', [ids, graph.shape(-1)])]),
     keyMask: graph.node('Cast', [attentionMask], { to: int(onnxInt32) }),
   };
-  let rows = await addEmbeddings(build, ids);
+  let stream = await addEmbeddings(build, ids);
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {
     signal.throwIfAborted();
-    rows = await addLayer(build, layer, rows);
+    stream = await addLayer(build, layer, stream);
     onProgress((layer + 2) / steps);
   }
+  const rows = await withBias(build, stream);
   const states = graph.node('Reshape', [rows, build.rowShape]);
   if (config.scoring === 'cross-encoder') {
     graph.output('rows', await addClassifier(build, states), 'float32', ['B', 1]);
@@ -72,6 +75,7 @@ const onnxInt32 = 6;
 
 interface Build extends EncoderGraphOptions {
   readonly graph: Graph;
+  readonly tensors: CenteredTensors;
   /** [3]: B, S, hiddenSize */
   readonly rowShape: Value;
   /** [1]: R = B * S, the number of rows, one per token. */
@@ -80,11 +84,15 @@ interface Build extends EncoderGraphOptions {
   readonly keyMask: Value;
 }
 
-/**
- * The sum of word, position and token type embeddings, normalized.
- * @returns [R = B * S, hiddenSize], one row per token
- */
-async function addEmbeddings(build: Build, ids: Value): Promise<Value> {
+/** What a norm leaves, but for its bias. */
+interface Stream {
+  /** [R = B * S, hiddenSize], one row per token. */
+  readonly value: Value;
+  readonly norm: string;
+}
+
+/** The sum of word, position and token type embeddings, normalized. */
+async function addEmbeddings(build: Build, ids: Value): Promise<Stream> {
   const { graph, tensors, config } = build;
   const width = config.hiddenSize;
   const read = (kind: string, rows: number) =>
@@ -112,23 +120,24 @@ async function addEmbeddings(build: Build, ids: Value): Promise<Value> {
     const type = await graph.weight('types', [config.tokenTypes, width], types);
     other = graph.node('Add', [other, graph.node('Gather', [type, typeIds])]);
   }
-  const normed = await addNorm(build, `embeddings.LayerNorm`, [word, other]);
-  return graph.node('Reshape', [normed, graph.shape(-1, width)]);
+  const norm = 'embeddings.LayerNorm';
+  const normed = await addNorm(build, norm, [word, other]);
+  return { value: graph.node('Reshape', [normed, graph.shape(-1, width)]), norm };
 }
 
-/** One transformer layer with the norms after the sums. [R, hiddenSize] in and out. */
-async function addLayer(build: Build, layer: number, rows: Value): Promise<Value> {
+/** One transformer layer with the norms after the sums. */
+async function addLayer(build: Build, layer: number, before: Stream): Promise<Stream> {
   const { graph, config } = build;
   const prefix = `encoder.layer.${layer}`;
-  const context = await addAttention(build, prefix, layer, rows);
+  const context = await addAttention(build, prefix, layer, before.value);
   const attended = await project(build, context, {
     name: `layer.${layer}.output`,
     inputs: config.hiddenSize,
     parts: [{ tensor: `${prefix}.attention.output.dense`, outputs: config.hiddenSize }],
     bias: true,
   });
-  const between = await addNorm(build, `${prefix}.attention.output.LayerNorm`, [attended, rows]);
-  const widened = await project(build, between, {
+  const between = await addToStream(build, `${prefix}.attention.output.LayerNorm`, attended, before);
+  const widened = await project(build, between.value, {
     name: `layer.${layer}.up`,
     inputs: config.hiddenSize,
     parts: [{ tensor: `${prefix}.intermediate.dense`, outputs: config.intermediateSize }],
@@ -144,7 +153,7 @@ async function addLayer(build: Build, layer: number, rows: Value): Promise<Value
     bias: true,
     spread,
   });
-  return addNorm(build, `${prefix}.output.LayerNorm`, [narrowed, between]);
+  return addToStream(build, `${prefix}.output.LayerNorm`, narrowed, between);
 }
 
 /** Full attention within each sequence. [R, hiddenSize] in and out. */
@@ -170,22 +179,43 @@ async function addAttention(build: Build, prefix: string, layer: number, rows: V
   return graph.node('Reshape', [context, graph.shape(-1, config.hiddenSize)]);
 }
 
-/**
- * Layer norm of the sum of two values: their mean taken away, and then an RMS norm, for which ONNX Runtime has a much
- * quicker kernel than for the layer norm.
- */
-async function addNorm(build: Build, tensor: string, [update, residual]: [Value, Value]): Promise<Value> {
-  const { graph, tensors, config } = build;
+/** The stream with the bias of its last norm. */
+async function withBias({ graph, tensors, config }: Build, { value, norm }: Stream): Promise<Value> {
   const shape = [config.hiddenSize];
-  const weight = await graph.weight(`${tensor}.weight`, shape, await tensors.read(`${tensor}.weight`, shape));
-  const bias = await graph.weight(`${tensor}.bias`, shape, await tensors.read(`${tensor}.bias`, shape));
-  const sum = graph.node('Add', [update, residual]);
-  const centered = graph.node('Sub', [sum, graph.node('ReduceMean', [sum, graph.shape(-1)])]);
-  const normed = graph.node('SimplifiedLayerNormalization', [centered, weight], {
-    axis: int(-1),
-    epsilon: float(config.normEpsilon),
-  });
-  return graph.node('Add', [normed, bias]);
+  const bias = await graph.weight(`${norm}.bias`, shape, await tensors.read(`${norm}.bias`, shape));
+  return graph.node('Add', [value, bias]);
+}
+
+/** Layer norm of the sum of the stream and an update, whose mean is 0. */
+async function addToStream(
+  build: Build,
+  norm: string,
+  update: Value,
+  { value, norm: last }: Stream,
+): Promise<Stream> {
+  const { graph, config, tensors } = build;
+  const name = `${last}.bias centered`;
+  const bias = await graph.weight(name, [config.hiddenSize], await tensors.centeredBias(last));
+  const centered = graph.node('Sub', [value, graph.node('ReduceMean', [value, graph.shape(-1)])]);
+  return { value: await addNorm(build, norm, [update, centered, bias]), norm };
+}
+
+/**
+ * Layer norm, but for its bias, of the sum of two values and perhaps a bias, all of mean 0. That makes it an RMS norm, for
+ * which ONNX Runtime has a much quicker kernel than for the layer norm.
+ */
+async function addNorm(
+  { graph, tensors, config }: Build,
+  norm: string,
+  [update, residual, bias]: readonly [Value, Value, Value?],
+): Promise<Value> {
+  const shape = [config.hiddenSize];
+  const weight = await graph.weight(`${norm}.weight`, shape, await tensors.read(`${norm}.weight`, shape));
+  return graph.node(
+    'com.microsoft.SkipSimplifiedLayerNormalization',
+    [update, residual, weight, ...(bias === undefined ? [] : [bias])],
+    { epsilon: float(config.normEpsilon) },
+  );
 }
 
 /**
