@@ -1,6 +1,6 @@
 import { type CenteredTensors, centerUpdates } from './centered-encoder.js';
 import type { EncoderConfig } from './checkpoint.js';
-import { float32Projection } from './float32-projection.js';
+import { addClassifier, addMeanPooling } from './encoder-head.js';
 import { absent, float, type Graph, int, type Value } from './graph.js';
 import { type LinearLayerParts, readLinear, type Tensors } from './linear-layer.js';
 import type { Projection } from './projection.js';
@@ -43,25 +43,35 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
     ...options,
     graph,
     tensors: centerUpdates(config, options.tensors),
-    rowShape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
-      axis: int(0),
-    }),
-    rowCount: graph.node('Shape', [graph.node('Reshape', [ids, graph.shape(-1)])]),
+    every: {
+      shape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
+        axis: int(0),
+      }),
+      count: graph.node('Shape', [graph.node('Reshape', [ids, graph.shape(-1)])]),
+    },
+    first: {
+      shape: graph.shape(-1, 1, config.hiddenSize),
+      count: graph.node('Shape', [ids], { end: int(1) }),
+    },
     keyMask: graph.node('Cast', [attentionMask], { to: int(onnxInt32) }),
   };
+  const judges = config.scoring === 'cross-encoder';
   let stream = await addEmbeddings(build, ids);
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {
     signal.throwIfAborted();
-    stream = await addLayer(build, layer, stream);
+    // Nothing asks for what the last layer makes of the other tokens.
+    const wanted = judges && layer === config.layers - 1 ? firstTokens(build, stream) : stream;
+    stream = await addLayer(build, layer, stream, wanted);
     onProgress((layer + 2) / steps);
   }
-  const rows = await withBias(build, stream);
-  const states = graph.node('Reshape', [rows, build.rowShape]);
-  if (config.scoring === 'cross-encoder') {
-    graph.output('rows', await addClassifier(build, states), 'float32', ['B', 1]);
+  const value = await withBias(build, stream);
+  const { count, shape } = stream.tokens;
+  if (judges) {
+    graph.output('rows', await addClassifier(graph, { value, count }, build), 'float32', ['B', 1]);
   } else {
-    graph.output('rows', addMeanPooling(graph, states, attentionMask), 'float32', ['B', config.hiddenSize]);
+    const pooled = addMeanPooling(graph, graph.node('Reshape', [value, shape]), attentionMask);
+    graph.output('rows', pooled, 'float32', ['B', config.hiddenSize]);
   }
   onProgress(1);
 }
@@ -70,24 +80,31 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
 const spread = 64;
 
 /** `TensorProto.DataType` as `Cast` wants it. */
-const onnxFloat32 = 1;
 const onnxInt32 = 6;
 
 interface Build extends EncoderGraphOptions {
   readonly graph: Graph;
   readonly tensors: CenteredTensors;
-  /** [3]: B, S, hiddenSize */
-  readonly rowShape: Value;
-  /** [1]: R = B * S, the number of rows, one per token. */
-  readonly rowCount: Value;
+  readonly every: Tokens;
+  /** The first one of each sequence. */
+  readonly first: Tokens;
   /** int32 [B, S] */
   readonly keyMask: Value;
 }
 
+/** Tokens that have a row each. */
+interface Tokens {
+  /** [3]: B, how many of each sequence, hiddenSize */
+  readonly shape: Value;
+  /** [1]: R, how many in all. */
+  readonly count: Value;
+}
+
 /** What a norm leaves, but for its bias. */
 interface Stream {
-  /** [R = B * S, hiddenSize], one row per token. */
+  /** [R, hiddenSize] */
   readonly value: Value;
+  readonly tokens: Tokens;
   readonly norm: string;
 }
 
@@ -122,22 +139,35 @@ async function addEmbeddings(build: Build, ids: Value): Promise<Stream> {
   }
   const norm = 'embeddings.LayerNorm';
   const normed = await addNorm(build, norm, [word, other]);
-  return { value: graph.node('Reshape', [normed, graph.shape(-1, width)]), norm };
+  return { value: graph.node('Reshape', [normed, graph.shape(-1, width)]), tokens: build.every, norm };
 }
 
-/** One transformer layer with the norms after the sums. */
-async function addLayer(build: Build, layer: number, before: Stream): Promise<Stream> {
+function firstTokens({ graph, first }: Build, { value, tokens, norm }: Stream): Stream {
+  const states = graph.node('Reshape', [value, tokens.shape]);
+  return { value: graph.node('Gather', [states, graph.integer(0)], { axis: int(1) }), tokens: first, norm };
+}
+
+/**
+ * One transformer layer with the norms after the sums.
+ * @param wanted those rows of `before` that are wanted of it
+ */
+async function addLayer(build: Build, layer: number, before: Stream, wanted: Stream): Promise<Stream> {
   const { graph, config } = build;
+  const { tokens } = wanted;
   const prefix = `encoder.layer.${layer}`;
-  const context = await addAttention(build, prefix, layer, before.value);
-  const attended = await project(build, context, {
-    name: `layer.${layer}.output`,
-    inputs: config.hiddenSize,
-    parts: [{ tensor: `${prefix}.attention.output.dense`, outputs: config.hiddenSize }],
-    bias: true,
-  });
-  const between = await addToStream(build, `${prefix}.attention.output.LayerNorm`, attended, before);
-  const widened = await project(build, between.value, {
+  const value = await addAttention(build, layer, before, wanted);
+  const attended = await project(
+    build,
+    { value, tokens },
+    {
+      name: `layer.${layer}.output`,
+      inputs: config.hiddenSize,
+      parts: [{ tensor: `${prefix}.attention.output.dense`, outputs: config.hiddenSize }],
+      bias: true,
+    },
+  );
+  const between = await addToStream(build, `${prefix}.attention.output.LayerNorm`, attended, wanted);
+  const widened = await project(build, between, {
     name: `layer.${layer}.up`,
     inputs: config.hiddenSize,
     parts: [{ tensor: `${prefix}.intermediate.dense`, outputs: config.intermediateSize }],
@@ -146,31 +176,39 @@ async function addLayer(build: Build, layer: number, before: Stream): Promise<St
     tolerant: true,
   });
   const activated = graph.node(config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu', [widened]);
-  const narrowed = await project(build, activated, {
-    name: `layer.${layer}.down`,
-    inputs: config.intermediateSize,
-    parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
-    bias: true,
-    spread,
-  });
+  const narrowed = await project(
+    build,
+    { value: activated, tokens },
+    {
+      name: `layer.${layer}.down`,
+      inputs: config.intermediateSize,
+      parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
+      bias: true,
+      spread,
+    },
+  );
   return addToStream(build, `${prefix}.output.LayerNorm`, narrowed, between);
 }
 
-/** Full attention within each sequence. [R, hiddenSize] in and out. */
-async function addAttention(build: Build, prefix: string, layer: number, rows: Value): Promise<Value> {
+/**
+ * Attention of the wanted tokens to all of their sequence.
+ * @returns [R, hiddenSize], a row for each wanted token
+ */
+async function addAttention(build: Build, layer: number, before: Stream, wanted: Stream): Promise<Value> {
   const { graph, config } = build;
   const states: Value[] = [];
   // Not as one layer: to split what comes of it costs more than two more products. What they do to their rows is done
   // once: ONNX Runtime merges nodes that compute the same.
   for (const part of ['query', 'key', 'value']) {
+    const rows = part === 'query' ? wanted : before;
     const projected = await project(build, rows, {
       name: `layer.${layer}.${part}`,
       inputs: config.hiddenSize,
-      parts: [{ tensor: `${prefix}.attention.self.${part}`, outputs: config.hiddenSize }],
+      parts: [{ tensor: `encoder.layer.${layer}.attention.self.${part}`, outputs: config.hiddenSize }],
       bias: true,
       spread,
     });
-    states.push(graph.node('Reshape', [projected, build.rowShape]));
+    states.push(graph.node('Reshape', [projected, rows.tokens.shape]));
   }
   const context = graph.node('com.microsoft.MultiHeadAttention', [...states, absent, build.keyMask], {
     num_heads: int(config.heads),
@@ -191,13 +229,13 @@ async function addToStream(
   build: Build,
   norm: string,
   update: Value,
-  { value, norm: last }: Stream,
+  { value, tokens, norm: last }: Stream,
 ): Promise<Stream> {
   const { graph, config, tensors } = build;
   const name = `${last}.bias centered`;
   const bias = await graph.weight(name, [config.hiddenSize], await tensors.centeredBias(last));
   const centered = graph.node('Sub', [value, graph.node('ReduceMean', [value, graph.shape(-1)])]);
-  return { value: await addNorm(build, norm, [update, centered, bias]), norm };
+  return { value: await addNorm(build, norm, [update, centered, bias]), tokens, norm };
 }
 
 /**
@@ -218,52 +256,13 @@ async function addNorm(
   );
 }
 
-/**
- * The relevance logit of each sequence, from its first token: BERT's pooler and classifier, or the two layers of
- * XLM-RoBERTa's classification head, which compute the same. They are small and stay in float32.
- * @param states [B, S, hiddenSize]
- * @returns [B, 1]
- */
-async function addClassifier(build: Build, states: Value): Promise<Value> {
-  const { graph, tensors, config } = build;
-  const bert = config.architecture === 'bert';
-  const inputs = config.hiddenSize;
-  const first = graph.node('Gather', [states, graph.integer(0)], { axis: int(1) });
-  const dense = await readLinear(tensors, {
-    name: 'pooler',
-    inputs,
-    parts: [{ tensor: bert ? `pooler.dense` : 'classifier.dense', outputs: inputs }],
-    bias: true,
-  });
-  const count = graph.node('Shape', [first], { end: int(1) });
-  const hidden = await float32Projection.project(graph, { value: first, count }, dense);
-  const pooled = graph.node('Tanh', [hidden]);
-  const classifier = await readLinear(tensors, {
-    name: 'classifier',
-    inputs,
-    parts: [{ tensor: bert ? 'classifier' : 'classifier.out_proj', outputs: 1 }],
-    bias: true,
-  });
-  return float32Projection.project(graph, { value: pooled, count }, classifier);
-}
-
-/**
- * The mean of a sequence's token states, padding left out, scaled to length 1.
- * @param states [B, S, hiddenSize]
- * @param mask int64 [B, S]
- * @returns [B, hiddenSize]
- */
-function addMeanPooling(graph: Graph, states: Value, mask: Value): Value {
-  const weights = graph.node('Unsqueeze', [
-    graph.node('Cast', [mask], { to: int(onnxFloat32) }),
-    graph.shape(1),
-  ]);
-  // The length of the mean does not matter: only its direction is kept.
-  const sum = graph.node('Squeeze', [graph.node('MatMul', [weights, states]), graph.shape(1)]);
-  return graph.node('LpNormalization', [sum], { axis: int(-1), p: int(2) });
-}
-
-async function project(build: Build, value: Value, layer: LinearLayerParts): Promise<Value> {
-  const rows = build.reaches.rows(layer.name, { value, count: build.rowCount });
+async function project(
+  build: Build,
+  { value, tokens }: Pick<Stream, 'value' | 'tokens'>,
+  layer: LinearLayerParts,
+): Promise<Value> {
+  const { count } = tokens;
+  // One token of each sequence is too few to tell how far others would reach.
+  const rows = tokens === build.first ? { value, count } : build.reaches.rows(layer.name, { value, count });
   return build.projection.project(build.graph, rows, await readLinear(build.tensors, layer));
 }
