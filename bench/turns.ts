@@ -1,5 +1,5 @@
 /**
- * Compiled decoders in turns, in one process: what a change of the graph is worth on a machine whose speed changes.
+ * Compiled models in turns, in one process: what a change of the graph is worth on a machine whose speed changes.
  *
  *     npm run bench:turns -- FOLDER FOLDER... [--rows 32] [--positions 160] [--uneven] [--prefill] [--rounds 40]
  */
@@ -7,10 +7,17 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BatchBuilder, type BatchRow } from '../src/engine/batch.js';
+import { encoderBatch } from '../src/engine/encoder-batch.js';
 import { KvCache } from '../src/engine/kv-cache.js';
 import { OnnxDecoderRunner } from '../src/engine/onnx-decoder-runner.js';
+import { OnnxEncoderRunner } from '../src/engine/onnx-encoder-runner.js';
 import { OnnxSession } from '../src/engine/onnx-session.js';
-import { compiledFiles, readManifest } from '../src/models/manifest.js';
+import {
+  compiledFiles,
+  type DecoderManifest,
+  type EncoderManifest,
+  readManifest,
+} from '../src/models/manifest.js';
 import { median } from './load/percentiles.js';
 
 const { positionals: folders, values } = parseArgs({
@@ -34,7 +41,10 @@ const positions = Number(values.positions);
 /** Steps of one before it is another's turn; the first of them is not measured. */
 const turn = values.prefill ? 3 : 7;
 
-/** The rows of a step: prompts of so many tokens, or one token each behind as many positions, more or less. */
+/**
+ * The rows of a step: prompts of so many tokens, or one token each behind as many positions, more or less. An encoder reads
+ * sequences of as many tokens.
+ */
 const batch: BatchRow[] = Array.from({ length: rows }, (_, row) => {
   if (values.prefill)
     return { cached: 0, tokens: Int32Array.from({ length: positions }, (__, at) => 5 + at) };
@@ -62,13 +72,16 @@ console.table(
   })),
 );
 
-/** One step of a compiled model over the batch, again and again in the same places of its cache. */
-async function open(folder: string): Promise<() => Promise<void>> {
+/** One step of a compiled model over the batch, again and again: of a decoder in the same places of its cache. */
+async function open(folder: string): Promise<() => Promise<unknown>> {
   const manifest = await readManifest(folder);
-  if (manifest.kind !== 'decoder') throw new Error(`${folder} is no decoder`);
   const session = await OnnxSession.open(join(folder, compiledFiles.graph), {
     threads: availableParallelism(),
   });
+  return manifest.kind === 'decoder' ? decode(session, manifest) : encode(session, manifest);
+}
+
+function decode(session: OnnxSession, manifest: DecoderManifest): () => Promise<unknown> {
   const runner = new OnnxDecoderRunner(session, manifest);
   const contextLength = longest;
   const cache = new KvCache({
@@ -79,7 +92,14 @@ async function open(folder: string): Promise<() => Promise<void>> {
   });
   cache.fit({ rows, longest, limit: longest });
   const batches = new BatchBuilder();
-  return async () => {
-    await runner.run({ ...batches.build(batch), topIsEnough: true, cache: cache.view(0, rows) });
-  };
+  return () => runner.run({ ...batches.build(batch), topIsEnough: true, cache: cache.view(0, rows) });
+}
+
+function encode(session: OnnxSession, manifest: EncoderManifest): () => Promise<unknown> {
+  const runner = new OnnxEncoderRunner(session, manifest);
+  const sequences = batch.map(({ cached }) => ({
+    tokens: Int32Array.from({ length: cached }, (_, at) => 1000 + at),
+    types: new Int32Array(cached),
+  }));
+  return () => runner.run(encoderBatch(sequences, manifest));
 }
