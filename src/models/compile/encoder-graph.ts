@@ -1,4 +1,4 @@
-import { type CenteredTensors, centerUpdates } from './centered-encoder.js';
+import { centerRows } from './center.js';
 import type { EncoderConfig } from './checkpoint.js';
 import { addClassifier, addMeanPooling } from './encoder-head.js';
 import { absent, float, type Graph, int, type Value } from './graph.js';
@@ -42,7 +42,6 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
   const build: Build = {
     ...options,
     graph,
-    tensors: centerUpdates(config, options.tensors),
     every: {
       shape: graph.node('Concat', [graph.node('Shape', [ids]), graph.shape(config.hiddenSize)], {
         axis: int(0),
@@ -84,7 +83,6 @@ const onnxInt32 = 6;
 
 interface Build extends EncoderGraphOptions {
   readonly graph: Graph;
-  readonly tensors: CenteredTensors;
   readonly every: Tokens;
   /** The first one of each sequence. */
   readonly first: Tokens;
@@ -100,20 +98,23 @@ interface Tokens {
   readonly count: Value;
 }
 
-/** What a norm leaves, but for its bias. */
-interface Stream {
-  /** [R, hiddenSize] */
+interface TokenRows {
+  /** [R, width] */
   readonly value: Value;
   readonly tokens: Tokens;
+}
+
+/** What a norm leaves, of width hiddenSize, but for its bias: that is in the biases of the layers that read it. */
+interface Stream extends TokenRows {
   readonly norm: string;
 }
 
-/** The sum of word, position and token type embeddings, normalized. */
+/** The sum of word, position and token type embeddings, normalized. The norm would take their means away in any case. */
 async function addEmbeddings(build: Build, ids: Value): Promise<Stream> {
   const { graph, tensors, config } = build;
   const width = config.hiddenSize;
-  const read = (kind: string, rows: number) =>
-    tensors.read(`embeddings.${kind}_embeddings.weight`, [rows, width]);
+  const read = async (kind: string, rows: number) =>
+    centerRows(await tensors.read(`embeddings.${kind}_embeddings.weight`, [rows, width]), width);
 
   const words = await graph.weight(
     'words',
@@ -155,17 +156,14 @@ async function addLayer(build: Build, layer: number, before: Stream, wanted: Str
   const { graph, config } = build;
   const { tokens } = wanted;
   const prefix = `encoder.layer.${layer}`;
-  const value = await addAttention(build, layer, before, wanted);
-  const attended = await project(
-    build,
-    { value, tokens },
-    {
-      name: `layer.${layer}.output`,
-      inputs: config.hiddenSize,
-      parts: [{ tensor: `${prefix}.attention.output.dense`, outputs: config.hiddenSize }],
-      bias: true,
-    },
-  );
+  const context = { value: await addAttention(build, layer, before, wanted), tokens };
+  const attended = await project(build, context, {
+    name: `layer.${layer}.output`,
+    inputs: config.hiddenSize,
+    parts: [{ tensor: `${prefix}.attention.output.dense`, outputs: config.hiddenSize }],
+    bias: true,
+    centered: true,
+  });
   const between = await addToStream(build, `${prefix}.attention.output.LayerNorm`, attended, wanted);
   const widened = await project(build, between, {
     name: `layer.${layer}.up`,
@@ -175,18 +173,16 @@ async function addLayer(build: Build, layer: number, before: Stream, wanted: Str
     spread,
     tolerant: true,
   });
-  const activated = graph.node(config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu', [widened]);
-  const narrowed = await project(
-    build,
-    { value: activated, tokens },
-    {
-      name: `layer.${layer}.down`,
-      inputs: config.intermediateSize,
-      parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
-      bias: true,
-      spread,
-    },
-  );
+  const activation = config.activation === 'gelu' ? 'com.microsoft.Gelu' : 'Relu';
+  const activated = { value: graph.node(activation, [widened]), tokens };
+  const narrowed = await project(build, activated, {
+    name: `layer.${layer}.down`,
+    inputs: config.intermediateSize,
+    parts: [{ tensor: `${prefix}.output.dense`, outputs: config.hiddenSize }],
+    bias: true,
+    centered: true,
+    spread,
+  });
   return addToStream(build, `${prefix}.output.LayerNorm`, narrowed, between);
 }
 
@@ -218,9 +214,9 @@ async function addAttention(build: Build, layer: number, before: Stream, wanted:
 }
 
 /** The stream with the bias of its last norm. */
-async function withBias({ graph, tensors, config }: Build, { value, norm }: Stream): Promise<Value> {
-  const shape = [config.hiddenSize];
-  const bias = await graph.weight(`${norm}.bias`, shape, await tensors.read(`${norm}.bias`, shape));
+async function withBias(build: Build, { value, norm }: Stream): Promise<Value> {
+  const { graph, config } = build;
+  const bias = await graph.weight(`${norm}.bias`, [config.hiddenSize], await biasOf(build, norm));
   return graph.node('Add', [value, bias]);
 }
 
@@ -231,11 +227,16 @@ async function addToStream(
   update: Value,
   { value, tokens, norm: last }: Stream,
 ): Promise<Stream> {
-  const { graph, config, tensors } = build;
-  const name = `${last}.bias centered`;
-  const bias = await graph.weight(name, [config.hiddenSize], await tensors.centeredBias(last));
+  const { graph, config } = build;
+  const shape = [config.hiddenSize];
+  const bias = centerRows(await biasOf(build, last), config.hiddenSize);
   const centered = graph.node('Sub', [value, graph.node('ReduceMean', [value, graph.shape(-1)])]);
-  return { value: await addNorm(build, norm, [update, centered, bias]), tokens, norm };
+  const operands = [update, centered, await graph.weight(`${last}.bias centered`, shape, bias)] as const;
+  return { value: await addNorm(build, norm, operands), tokens, norm };
+}
+
+function biasOf({ tensors, config }: Build, norm: string): Promise<Float32Array> {
+  return tensors.read(`${norm}.bias`, [config.hiddenSize]);
 }
 
 /**
@@ -258,11 +259,13 @@ async function addNorm(
 
 async function project(
   build: Build,
-  { value, tokens }: Pick<Stream, 'value' | 'tokens'>,
+  { value, tokens, norm }: TokenRows & Partial<Stream>,
   layer: LinearLayerParts,
 ): Promise<Value> {
+  const { graph, tensors, projection, reaches, first } = build;
   const { count } = tokens;
   // One token of each sequence is too few to tell how far others would reach.
-  const rows = tokens === build.first ? { value, count } : build.reaches.rows(layer.name, { value, count });
-  return build.projection.project(build.graph, rows, await readLinear(build.tensors, layer));
+  const rows = tokens === first ? { value, count } : reaches.rows(layer.name, { value, count });
+  const lacking = norm !== undefined && { lacking: await biasOf(build, norm) };
+  return projection.project(graph, rows, await readLinear(tensors, { ...layer, ...lacking }));
 }

@@ -1,3 +1,4 @@
+import { centerColumns } from './center.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { Value } from './graph.js';
 
@@ -35,6 +36,10 @@ export interface LinearLayerParts {
   readonly parts: ReadonlyArray<{ readonly tensor: string; readonly outputs: number }>;
   /** Whether they have biases; they have none when left out. */
   readonly bias?: boolean;
+  /** [inputs]: what their inputs lack. Their biases make up for it. */
+  readonly lacking?: Float32Array;
+  /** Whether the mean of the outputs is taken away from each of them. */
+  readonly centered?: boolean;
   readonly spread?: number;
   readonly tolerant?: boolean;
   readonly gains?: () => Float32Array;
@@ -45,7 +50,7 @@ export interface LinearLayerParts {
  * @throws CheckpointError naming a tensor that is missing or misshapen
  */
 export async function readLinear(tensors: Tensors, options: LinearLayerParts): Promise<LinearLayer> {
-  const { name, inputs, parts, spread, tolerant = false, gains } = options;
+  const { name, inputs, parts, lacking, centered, spread, tolerant = false, gains } = options;
   const outputs = parts.reduce((sum, part) => sum + part.outputs, 0);
   const weights: Float32Array[] = [];
   const biases: Float32Array[] = [];
@@ -53,16 +58,32 @@ export async function readLinear(tensors: Tensors, options: LinearLayerParts): P
     weights.push(await tensors.read(`${part.tensor}.weight`, [part.outputs, inputs]));
     if (options.bias) biases.push(await tensors.read(`${part.tensor}.bias`, [part.outputs]));
   }
-  const layer = {
+  const weight = concatenate(weights);
+  const bias = options.bias ? concatenate(biases) : lacking && new Float32Array(outputs);
+  if (bias && lacking) addProduct(bias, weight, lacking);
+  if (centered) {
+    centerColumns(weight, inputs);
+    if (bias) centerColumns(bias, 1);
+  }
+  return {
     name,
     outputs,
     inputs,
-    weight: concatenate(weights),
+    weight,
     tolerant,
+    ...(bias && { bias }),
     ...(spread !== undefined && { spread }),
     ...(gains && { gains }),
   };
-  return options.bias ? { ...layer, bias: concatenate(biases) } : layer;
+}
+
+/** Adds weight x inputs to the bias. */
+function addProduct(bias: Float32Array, weight: Float32Array, inputs: Float32Array): void {
+  for (let output = 0; output < bias.length; output++) {
+    let sum = bias[output]!;
+    for (let at = 0; at < inputs.length; at++) sum += weight[output * inputs.length + at]! * inputs[at]!;
+    bias[output] = sum;
+  }
 }
 
 function concatenate(arrays: readonly Float32Array[]): Float32Array {
