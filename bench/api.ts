@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { type Load, load } from './api/http-load.js';
 import { measureParsing } from './api/parsing.js';
 import { cpuMs, end, freePort, model, type Servers, start, startServers } from './api/servers.js';
+import { median } from './load/percentiles.js';
 
 type Kind = 'redis' | 'postgres';
 
@@ -50,16 +51,17 @@ try {
 const rows = (['redis', 'postgres'] as const)
   .filter((kind) => rounds[kind].length > 0)
   .map((kind) => {
-    const many = rounds[kind].map((round) => round.many.requestsPerSecond).sort((a, b) => b - a);
-    const single = rounds[kind].map((round) => round.single.p50).sort((a, b) => a - b);
+    const many = rounds[kind].map((round) => round.many.requestsPerSecond);
+    const single = rounds[kind].map((round) => round.single.p50);
+    const middle = (numbers: readonly number[]) => median(numbers) ?? Number.NaN;
     return {
       backplane: kind,
-      'requests/s, 64 clients: best': Math.round(many[0]!),
-      median: Math.round(median(many)),
-      'p50 of one client, ms: best': round(single[0]!),
-      'median ': round(median(single)),
-      'API CPU ms': round(median(rounds[kind].map(({ apiCpuMs }) => apiCpuMs).sort())),
-      'engine CPU ms': round(median(rounds[kind].map(({ engineCpuMs }) => engineCpuMs).sort())),
+      'requests/s, 64 clients: best': Math.round(Math.max(...many)),
+      median: Math.round(middle(many)),
+      'p50 of one client, ms: best': round(Math.min(...single)),
+      'median ': round(middle(single)),
+      'API CPU ms': round(middle(rounds[kind].map(({ apiCpuMs }) => apiCpuMs))),
+      'engine CPU ms': round(middle(rounds[kind].map(({ engineCpuMs }) => engineCpuMs))),
     };
   });
 const parsing = await measureParsing();
@@ -112,10 +114,6 @@ function chatRequest(key: string): string {
     `content-length: ${Buffer.byteLength(body)}`,
   ];
   return `${head.join('\r\n')}\r\n\r\n${body}`;
-}
-
-function median(sorted: readonly number[]): number {
-  return (sorted[Math.floor((sorted.length - 1) / 2)]! + sorted[Math.ceil((sorted.length - 1) / 2)]!) / 2;
 }
 
 function round(value: number): number {

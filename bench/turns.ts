@@ -41,17 +41,14 @@ const positions = Number(values.positions);
 /** Steps of one before it is another's turn; the first of them is not measured. */
 const turn = values.prefill ? 3 : 7;
 
-/**
- * The rows of a step: prompts of so many tokens, or one token each behind as many positions, more or less. An encoder reads
- * sequences of as many tokens.
- */
-const batch: BatchRow[] = Array.from({ length: rows }, (_, row) => {
-  if (values.prefill)
-    return { cached: 0, tokens: Int32Array.from({ length: positions }, (__, at) => 5 + at) };
-  const share = values.uneven ? 0.75 + (0.5 * row) / rows : 1;
-  return { cached: Math.round(share * positions), tokens: [5 + row] };
-});
-const longest = Math.max(...batch.map(({ cached, tokens }) => cached + tokens.length));
+const lengths = Array.from({ length: rows }, (_, row) =>
+  Math.round(positions * (values.uneven ? 0.75 + (0.5 * row) / rows : 1)),
+);
+/** The rows of a decoder's step: prompts of so many tokens, or one token each behind as many positions. */
+const batch: BatchRow[] = lengths.map((length, row) =>
+  values.prefill ? { cached: 0, tokens: tokens(length) } : { cached: length, tokens: [5 + row] },
+);
+const longest = Math.max(...lengths) + 1;
 
 const steps = await Promise.all(folders.map(open));
 const taken = folders.map((): number[] => []);
@@ -83,13 +80,8 @@ async function open(folder: string): Promise<() => Promise<unknown>> {
 
 function decode(session: OnnxSession, manifest: DecoderManifest): () => Promise<unknown> {
   const runner = new OnnxDecoderRunner(session, manifest);
-  const contextLength = longest;
-  const cache = new KvCache({
-    shape: manifest,
-    slots: rows,
-    contextLength,
-    maxBytes: Number.MAX_SAFE_INTEGER,
-  });
+  const maxBytes = Number.MAX_SAFE_INTEGER;
+  const cache = new KvCache({ shape: manifest, slots: rows, contextLength: longest, maxBytes });
   cache.fit({ rows, longest, limit: longest });
   const batches = new BatchBuilder();
   return () => runner.run({ ...batches.build(batch), topIsEnough: true, cache: cache.view(0, rows) });
@@ -97,9 +89,10 @@ function decode(session: OnnxSession, manifest: DecoderManifest): () => Promise<
 
 function encode(session: OnnxSession, manifest: EncoderManifest): () => Promise<unknown> {
   const runner = new OnnxEncoderRunner(session, manifest);
-  const sequences = batch.map(({ cached }) => ({
-    tokens: Int32Array.from({ length: cached }, (_, at) => 1000 + at),
-    types: new Int32Array(cached),
-  }));
+  const sequences = lengths.map((length) => ({ tokens: tokens(length), types: new Int32Array(length) }));
   return () => runner.run(encoderBatch(sequences, manifest));
+}
+
+function tokens(length: number): Int32Array {
+  return Int32Array.from({ length }, (_, at) => 5 + at);
 }
