@@ -15,6 +15,7 @@ import type { GenerateRequest, Sampling } from '../src/engine/request.js';
 import {
   compiledFiles,
   type DecoderManifest,
+  decodeWidth,
   type EncoderManifest,
   readManifest,
 } from '../src/models/manifest.js';
@@ -119,17 +120,21 @@ async function decode(
 ): Promise<Row> {
   const warmUp = 4;
   /** Steps of all sequences together, after the prompt was read and some steps were made, and what they took. */
-  const steps = async (engine: DecoderEngine, count: number): Promise<Spent> => {
+  const steps = async (engine: DecoderEngine, count: number): Promise<Spent & { tokens: number }> => {
     const prompt = randomPrompt(context - Math.round(count / 2) - warmUp, model.vocabularySize);
-    engine.generate(request(model, { prompt, choices: batch, maxTokens: count + warmUp + 2 }));
+    // Of a sequence that repeats itself a step may bring several tokens.
+    const maxTokens = decodeWidth * (count + warmUp + 2);
+    engine.generate(request(model, { prompt, choices: batch, maxTokens }));
     const decoded = engine.counters().decodeTokens;
     while (engine.counters().decodeTokens < decoded + batch * warmUp) await engine.step();
     const before = engine.spentMs;
+    const { decodeTokens } = engine.counters();
     for (let step = 0; step < count; step++) await engine.step();
     const spent = subtract(engine.spentMs, before);
+    const tokens = engine.counters().decodeTokens - decodeTokens;
     engine.cancel('bench');
     await engine.step();
-    return spent;
+    return { ...spent, tokens };
   };
   const engine = buildEngine(runner, model);
   const count = 64;
@@ -137,16 +142,18 @@ async function decode(
   await steps(engine, count);
   const spent: Spent = { step: 0, run: 0, sample: 0, copy: 0 };
   let made = 0;
+  let tokens = 0;
   while (made === 0 || spent.step < budgetMs) {
     const more = await steps(engine, count);
     for (const part of parts) spent[part] += more[part];
     made += count;
+    tokens += more.tokens;
   }
   const operators = await profile(model, 8, async (profiled) => {
     await steps(profiled, 8);
   });
   const what = `decode B=${batch} context ${context}`;
-  return describe({ what, spent, operators, steps: made, tokens: made * batch });
+  return describe({ what, spent, operators, steps: made, tokens });
 }
 
 /** What the operators take in the last `runs` runs of what `work` has an engine do, in a session of its own. */

@@ -84,7 +84,7 @@ function decode(session: OnnxSession, manifest: DecoderManifest): () => Promise<
   const cache = new KvCache({ shape: manifest, slots: rows, contextLength: longest, maxBytes });
   cache.fit({ rows, longest, limit: longest });
   const batches = new BatchBuilder();
-  return () => runner.run({ ...batches.build(batch), topIsEnough: true, cache: cache.view(0, rows) });
+  return () => runner.run({ ...batches.build(batch), top: 50, cache: cache.view(0, rows) });
 }
 
 function encode(session: OnnxSession, manifest: EncoderManifest): () => Promise<unknown> {

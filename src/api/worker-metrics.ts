@@ -39,6 +39,8 @@ const totals: readonly WorkerMetric[] = [
   engineMetric('prefillTokens', 'prefill_tokens_total', 'Tokens of prompts that were read.'),
   engineMetric('cachedTokens', 'cached_tokens_total', 'Tokens of prompts that need not be read again.'),
   engineMetric('decodeTokens', 'decode_tokens_total', 'Tokens that were drawn.'),
+  engineMetric('draftTokens', 'draft_tokens_total', 'Tokens that were run because they might be drawn next.'),
+  engineMetric('acceptedDraftTokens', 'accepted_draft_tokens_total', 'Those of them that were drawn.'),
   engineMetric('encodedTokens', 'encoded_tokens_total', 'Tokens that an encoder has read.'),
   engineMetric('cancelled', 'cancelled_requests_total', 'Requests that were given up.'),
 ];

@@ -24,6 +24,9 @@ export const engineCountersSchema = z.object({
   /** Tokens of prompts that were not read again. */
   cachedTokens: count,
   decodeTokens: count,
+  /** Tokens that were run because they might be drawn next, and those of them that were. */
+  draftTokens: count,
+  acceptedDraftTokens: count,
   encodedTokens: count,
   cancelled: count,
 });

@@ -7,13 +7,15 @@ import type { DecoderBatch } from './decoder-runner.js';
 export interface BatchRow {
   readonly cached: number;
   readonly tokens: ArrayLike<number>;
+  /** How many of its last tokens' logits are wanted; 1 when left out. An idle row has those of one token. */
+  readonly wanted?: number;
 }
 
 /** Builds the inputs of runs in arrays that are used again for the next one. */
 export class BatchBuilder {
   #ids = new BigInt64Array(0);
   #lengths = new Int32Array(0);
-  #last = new BigInt64Array(0);
+  #wanted = new BigInt64Array(0);
   readonly #longest = new Int32Array(1);
 
   /**
@@ -26,17 +28,18 @@ export class BatchBuilder {
     if (this.#ids.length < size) {
       this.#ids = new BigInt64Array(size);
     }
-    if (this.#last.length < rows.length) {
-      this.#last = new BigInt64Array(rows.length);
-      this.#lengths = new Int32Array(rows.length);
-    }
+    if (this.#lengths.length < rows.length) this.#lengths = new Int32Array(rows.length);
+    const count = rows.reduce((sum, { wanted = 1 }) => sum + wanted, 0);
+    if (this.#wanted.length < count) this.#wanted = new BigInt64Array(count);
+    let filled = 0;
     this.#longest[0] = width + Math.max(...rows.map(({ cached }) => cached));
-    for (const [row, { cached, tokens }] of rows.entries()) {
+    for (const [row, { cached, tokens, wanted = 1 }] of rows.entries()) {
       for (let column = 0; column < width; column++) {
         this.#ids[row * width + column] = BigInt(column < tokens.length ? tokens[column]! : 0);
       }
       this.#lengths[row] = cached + width - 1;
-      this.#last[row] = BigInt(Math.max(0, tokens.length - 1));
+      const end = row * width + Math.max(1, tokens.length);
+      for (let place = end - wanted; place < end; place++) this.#wanted[filled++] = BigInt(place);
     }
     return {
       rows: rows.length,
@@ -44,7 +47,7 @@ export class BatchBuilder {
       inputIds: this.#ids.subarray(0, size),
       lengths: this.#lengths.subarray(0, rows.length),
       longest: this.#longest,
-      last: this.#last.subarray(0, rows.length),
+      wanted: this.#wanted.subarray(0, count),
     };
   }
 }

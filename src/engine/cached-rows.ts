@@ -57,7 +57,7 @@ export class CachedRows {
   }
 
   /** Rows first..first+count-1 as the graph takes and changes them. */
-  view(first: number, count: number): KvLayer<KvTensor>[] {
+  view(first: number, count: number): readonly KvLayer<KvTensor>[] {
     return this.#cache.view(first, count);
   }
 

@@ -9,8 +9,8 @@ import { PromptCuts } from './prompt-cuts.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
 import { type Chunk, Scheduler, type Step } from './scheduler.js';
-import { isDecidedByTop, type Scores, scoresOf } from './scores.js';
-import { type Choice, createGeneration, type Generation } from './sequence.js';
+import { type Scores, scoresOf, topFor } from './scores.js';
+import { type Choice, createGeneration, type Generation, type Sequence } from './sequence.js';
 import { Stopwatch } from './stopwatch.js';
 
 export interface DecoderEngineSettings {
@@ -43,7 +43,15 @@ export class DecoderEngine implements StepEngine {
   readonly #batches = new BatchBuilder();
   readonly #scratch: SamplerScratch;
   readonly #inbox: Command[] = [];
-  readonly #totals = { steps: 0, prefillTokens: 0, cachedTokens: 0, decodeTokens: 0, cancelled: 0 };
+  readonly #totals = {
+    steps: 0,
+    prefillTokens: 0,
+    cachedTokens: 0,
+    decodeTokens: 0,
+    draftTokens: 0,
+    acceptedDraftTokens: 0,
+    cancelled: 0,
+  };
   /** Copying is all that keeps the cache: growing, moving rows, keeping and restoring the beginnings of prompts. */
   readonly #stopwatch = new Stopwatch(['step', 'run', 'sample', 'copy']);
   #failedRuns = 0;
@@ -207,7 +215,7 @@ export class DecoderEngine implements StepEngine {
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
     const inputs = {
       ...this.#batches.build(chunks.map(batchRow)),
-      topIsEnough: chunks.every(isDecidedByTop),
+      top: topFor(chunks, this.#runner.shape.vocabularySize),
     };
     this.#cache.fit(this.#scheduler, inputs.longest[0]);
     const cache = this.#cache.view(chunks[0]!.sequence.row, chunks.length);
@@ -227,15 +235,13 @@ export class DecoderEngine implements StepEngine {
     }
   }
 
-  /** Counts the new positions in. A row that is not finite would poison its successors: it fails. */
+  /**
+   * Counts the new positions in, those of drafts not yet. A row that is not finite would poison its successors: it fails.
+   */
   #advance({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
-    const { vocabularySize } = this.#runner.shape;
     for (const { sequence, tokens } of chunks) this.#cache.advance(sequence, tokens);
-    for (const [outputRow, { sequence, tokens }] of chunks.entries()) {
-      const { logits } = scoresOf(output, outputRow, vocabularySize);
-      if (tokens > 0 && !Number.isFinite(logits[0])) {
-        this.#fail(sequence.generation, 'the model gave a result that is not a number', events);
-      }
+    for (const [row, { sequence, tokens }] of chunks.entries()) {
+      if (tokens > 0) this.#mustBeFinite(sequence, this.#scores(output, row), events);
     }
     if (kind === 'decode') return;
     for (const { sequence, tokens } of chunks.filter((chunk) => chunk.sequence.row !== -1)) {
@@ -244,23 +250,35 @@ export class DecoderEngine implements StepEngine {
     }
   }
 
-  /** Draws from the logits of every row whose prompt has been read. */
+  #scores(output: DecoderOutput, place: number): Scores {
+    return scoresOf(output, place, this.#runner.shape.vocabularySize);
+  }
+
+  #mustBeFinite({ generation }: Sequence, { logits }: Scores, events: EngineEvent[]): void {
+    if (Number.isFinite(logits[0])) return;
+    this.#fail(generation, 'the model gave a result that is not a number', events);
+  }
+
+  /** Draws from the logits of every row whose prompt has been read, and of drafts as long as they are what is drawn. */
   async #sample({ chunks }: Step, output: DecoderOutput, events: EngineEvent[]): Promise<void> {
-    const { vocabularySize } = this.#runner.shape;
-    for (const [row, { sequence }] of chunks.entries()) {
+    for (const [row, { sequence, drafts = [] }] of chunks.entries()) {
       if (sequence.row === -1) continue;
       const { generation } = sequence;
       if (sequence.cached < generation.request.prompt.length) continue;
-      const scores = scoresOf(output, row, vocabularySize);
+      const scores = this.#scores(output, row);
       const branching = sequence.choice === undefined;
       for (const choice of sequence.choice ? [sequence.choice] : [...generation.choices]) {
         if (sequence.row === -1) break;
-        try {
-          await this.#draw(generation, choice, { scores, events });
-        } catch (error) {
-          if (!choice.grammar) throw error;
-          this.#fail(generation, `its grammar cannot go on: ${String(error)}`, events);
-        }
+        await this.#draw(generation, choice, { scores, events });
+      }
+      this.#totals.draftTokens += drafts.length;
+      for (const [index, draft] of drafts.entries()) {
+        if (sequence.row === -1 || sequence.choice?.token !== draft) break;
+        this.#totals.acceptedDraftTokens++;
+        this.#cache.advance(sequence, 1);
+        const next = this.#scores(output, row + 1 + index);
+        this.#mustBeFinite(sequence, next, events);
+        if (sequence.row !== -1) await this.#draw(generation, sequence.choice, { scores: next, events });
       }
       if (branching && sequence.row !== -1 && generation.choices.length > 0) {
         const copies = this.#scheduler.branch(sequence);
@@ -271,6 +289,19 @@ export class DecoderEngine implements StepEngine {
   }
 
   async #draw(
+    generation: Generation,
+    choice: Choice,
+    by: { readonly scores: Scores; readonly events: EngineEvent[] },
+  ): Promise<void> {
+    try {
+      await this.#drawToken(generation, choice, by);
+    } catch (error) {
+      if (!choice.grammar) throw error;
+      this.#fail(generation, `its grammar cannot go on: ${String(error)}`, by.events);
+    }
+  }
+
+  async #drawToken(
     generation: Generation,
     choice: Choice,
     { scores, events }: { readonly scores: Scores; readonly events: EngineEvent[] },
@@ -296,6 +327,7 @@ export class DecoderEngine implements StepEngine {
         : { token: drawn, ...tokenLogprobs(logits, drawn, topLogprobs) };
     });
     choice.token = token;
+    choice.history.push(token);
     choice.drawn++;
     this.#totals.decodeTokens++;
     const finish = endTokens.includes(token)
@@ -331,9 +363,9 @@ export class DecoderEngine implements StepEngine {
   }
 }
 
-function batchRow({ sequence, tokens }: Chunk): BatchRow {
+function batchRow({ sequence, tokens, drafts = new Int32Array(0) }: Chunk): BatchRow {
   const { cached, choice, generation } = sequence;
   if (tokens === 0) return { cached, tokens: [] };
-  if (choice) return { cached, tokens: [choice.token] };
+  if (choice) return { cached, tokens: [choice.token, ...drafts], wanted: 1 + drafts.length };
   return { cached, tokens: generation.request.prompt.subarray(cached, cached + tokens) };
 }

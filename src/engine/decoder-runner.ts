@@ -28,27 +28,27 @@ export interface DecoderBatch {
   readonly lengths: Int32Array;
   /** [1]: the most positions of a row, cached and new; at most T. */
   readonly longest: Int32Array;
-  /** [B]: which of the S new tokens' logits are wanted. */
-  readonly last: BigInt64Array;
-  /** Whether the caller is content with the largest logits of each row; it is not when left out. */
-  readonly topIsEnough?: boolean;
+  /** [W]: which of the B * S new tokens' logits are wanted, counted row by row. */
+  readonly wanted: BigInt64Array;
+  /** How many of the largest logits the caller is content with, at most all that there are; it wants all when left out. */
+  readonly top?: number | undefined;
   /** By layer, what the cache has of the B rows. */
   readonly cache: readonly KvLayer<KvTensor>[];
 }
 
-/** The largest logits of each row, the largest first and of equals the lower token. */
+/** The largest logits of each token wanted, the largest first and of equals the lower token. */
 export interface TopLogits {
-  /** How many there are of a row. */
+  /** How many there are of each. */
   readonly count: number;
-  /** [B, count] */
+  /** [W, count] */
   readonly tokens: Int32Array;
-  /** [B, count] */
+  /** [W, count] */
   readonly logits: Float32Array;
 }
 
 /** The outputs of one run; the arrays hold them until the next one. */
 export interface DecoderOutput {
-  /** [B, vocabulary]; nothing when `top` is there. */
+  /** [W, vocabulary]; nothing when `top` is there. */
   readonly logits: Float32Array;
   /** There when the caller was content with it, and the runner can do so: all logits of many rows are megabytes. */
   readonly top?: TopLogits;

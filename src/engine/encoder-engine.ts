@@ -57,6 +57,8 @@ export class EncoderEngine implements StepEngine {
       cachedTokens: 0,
       prefillTokens: 0,
       decodeTokens: 0,
+      draftTokens: 0,
+      acceptedDraftTokens: 0,
       ...this.#totals,
     };
   }

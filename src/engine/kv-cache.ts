@@ -27,6 +27,13 @@ export interface KvDemand {
   readonly limit: number;
 }
 
+interface KvView {
+  readonly first: number;
+  readonly count: number;
+  readonly capacity: number;
+  readonly layers: readonly KvLayer<KvTensor>[];
+}
+
 /**
  * Keys and values of the rows in use. All rows share one capacity, which follows the longest, and neighbouring rows
  * go to the graph without a copy, which puts new positions into them.
@@ -39,6 +46,8 @@ export class KvCache {
   readonly #lengths: Int32Array;
   #rows = 0;
   #capacity = 0;
+  /** The rows looked at last. */
+  #view: KvView | undefined;
 
   constructor({ shape, slots, contextLength, maxBytes }: KvCacheSettings) {
     this.bytesPerPosition = bytesPerPosition(shape);
@@ -105,12 +114,21 @@ export class KvCache {
     this.#lengths[to] = length;
   }
 
-  /** Rows first..first+count-1 as the graph takes and changes them, by layer; no copy. */
-  view(first: number, count: number): KvLayer<KvTensor>[] {
-    return this.#layers.map(({ keys, values }) => ({
+  /**
+   * Rows first..first+count-1 as the graph takes and changes them, by layer; no copy. The same object for the same rows,
+   * as long as the capacity is the same.
+   */
+  view(first: number, count: number): readonly KvLayer<KvTensor>[] {
+    const known = this.#view;
+    if (known && known.first === first && known.count === count && known.capacity === this.#capacity) {
+      return known.layers;
+    }
+    const layers = this.#layers.map(({ keys, values }) => ({
       keys: keys.view(first, count),
       values: values.view(first, count),
     }));
+    this.#view = { first, count, capacity: this.#capacity, layers };
+    return layers;
   }
 
   #copy(

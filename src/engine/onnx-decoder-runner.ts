@@ -1,6 +1,5 @@
-import { topLogits } from '../models/manifest.js';
 import type { DecoderBatch, DecoderOutput, DecoderRunner, DecoderShape } from './decoder-runner.js';
-import type { KvTensor } from './kv-plane.js';
+import type { KvLayer, KvTensor } from './kv-plane.js';
 import type { OnnxSession, Tensor } from './onnx-session.js';
 
 /** A decoder's graph in an ONNX Runtime session, which it owns. */
@@ -10,6 +9,7 @@ export class OnnxDecoderRunner implements DecoderRunner {
   #logits = new Float32Array(0);
   #topLogits = new Float32Array(0);
   #topTokens = new Int32Array(0);
+  #cache: CacheTensors | undefined;
 
   constructor(session: OnnxSession, shape: DecoderShape) {
     this.#session = session;
@@ -17,33 +17,31 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    const { rows, topIsEnough } = batch;
+    const { wanted, top, cache } = batch;
     const { vocabularySize } = this.shape;
-    const cache = cacheTensors(batch);
-    const present = named('present', cache);
-    const feeds = decoderFeeds(batch, cache);
-    if (!topIsEnough) {
-      const size = rows * vocabularySize;
+    if (this.#cache?.of !== cache) this.#cache = new CacheTensors(cache);
+    const { past, present } = this.#cache;
+    const width = top ?? vocabularySize;
+    const feeds = { ...batchTensors(batch), ...past };
+    const size = wanted.length * width;
+    const dims = [wanted.length, width];
+    if (top === undefined) {
       if (this.#logits.length < size) this.#logits = new Float32Array(size);
       const logits = this.#logits.subarray(0, size);
-      const dims = [rows, vocabularySize];
       await this.#session.runInto(feeds, { logits: { type: 'float32', data: logits, dims }, ...present });
       return { logits };
     }
-    const count = Math.min(topLogits, vocabularySize);
-    const size = rows * count;
     if (this.#topLogits.length < size) {
       this.#topLogits = new Float32Array(size);
       this.#topTokens = new Int32Array(size);
     }
     const [logits, tokens] = [this.#topLogits.subarray(0, size), this.#topTokens.subarray(0, size)];
-    const dims = [rows, count];
     await this.#session.runInto(feeds, {
       'top.logits': { type: 'float32', data: logits, dims },
       'top.tokens': { type: 'int32', data: tokens, dims },
       ...present,
     });
-    return { logits: new Float32Array(0), top: { count, tokens, logits } };
+    return { logits: new Float32Array(0), top: { count: width, tokens, logits } };
   }
 
   async close(): Promise<void> {
@@ -51,28 +49,49 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 }
 
+/** A cache as inputs and as outputs of the graph: a hundred tensors, which are made again only for another cache. */
+class CacheTensors {
+  readonly of: DecoderBatch['cache'];
+  readonly past: Record<string, Tensor>;
+  readonly present: Record<string, Tensor>;
+
+  constructor(cache: DecoderBatch['cache']) {
+    this.of = cache;
+    this.past = cacheTensors('past', cache);
+    this.present = cacheTensors('present', cache);
+  }
+}
+
 /** A batch as the inputs of a decoder's graph. */
-export function decoderFeeds(batch: DecoderBatch, cache = cacheTensors(batch)): Record<string, Tensor> {
-  const { rows, width, inputIds, lengths, longest, last } = batch;
+export function decoderFeeds(batch: DecoderBatch): Record<string, Tensor> {
+  return { ...batchTensors(batch), ...cacheTensors('past', batch.cache) };
+}
+
+function batchTensors({
+  rows,
+  width,
+  inputIds,
+  lengths,
+  longest,
+  wanted,
+  top,
+}: Omit<DecoderBatch, 'cache'>): Record<string, Tensor> {
   return {
     input_ids: { type: 'int64', data: inputIds, dims: [rows, width] },
     lengths: { type: 'int32', data: lengths, dims: [rows] },
     longest: { type: 'int32', data: longest, dims: [1] },
-    last: { type: 'int64', data: last, dims: [rows] },
-    ...named('past', cache),
+    wanted: { type: 'int64', data: wanted, dims: [wanted.length] },
+    top: { type: 'int64', data: BigInt64Array.of(BigInt(top ?? 1)), dims: [1] },
   };
 }
 
-/** The cache of each layer, by the end of its name. */
-function cacheTensors({ cache }: DecoderBatch): [string, Tensor][] {
-  return cache.flatMap(({ keys, values }, layer) => [
-    [`${layer}.key`, kvTensor(keys)],
-    [`${layer}.value`, kvTensor(values)],
-  ]);
-}
-
-function named(prefix: string, tensors: readonly [string, Tensor][]): Record<string, Tensor> {
-  return Object.fromEntries(tensors.map(([name, tensor]) => [`${prefix}.${name}`, tensor]));
+function cacheTensors(prefix: string, cache: readonly KvLayer<KvTensor>[]): Record<string, Tensor> {
+  const tensors: Record<string, Tensor> = {};
+  for (const [layer, { keys, values }] of cache.entries()) {
+    tensors[`${prefix}.${layer}.key`] = kvTensor(keys);
+    tensors[`${prefix}.${layer}.value`] = kvTensor(values);
+  }
+  return tensors;
 }
 
 function kvTensor({ data, dims }: KvTensor): Tensor {

@@ -2,7 +2,10 @@ import * as ort from 'onnxruntime-node';
 import { type ExecutionProvider, writtenOutput } from '../models/manifest.js';
 import { bytesSaturate } from './byte-products.js';
 
-/** A tensor as it goes in and out of a graph; `data` is used in place, not copied, on the way in. */
+/**
+ * A tensor as it goes in and out of a graph; `data` is used in place, not copied, on the way in. One that is used again
+ * costs less than a new one.
+ */
 export interface Tensor {
   readonly type: 'float32' | 'int64' | 'int32' | 'int8' | 'uint8';
   readonly data: Float32Array | BigInt64Array | Int32Array | Int8Array | Uint8Array;
@@ -124,10 +127,17 @@ export class OnnxSession {
   }
 }
 
+const known = new WeakMap<Tensor, ort.Tensor>();
+
 function tensorsOf(values: Readonly<Record<string, Tensor>>): Record<string, ort.Tensor> {
   const tensors: Record<string, ort.Tensor> = {};
-  for (const [name, { type, data, dims }] of Object.entries(values)) {
-    tensors[name] = new ort.Tensor(type, data as Float32Array, dims);
+  for (const [name, value] of Object.entries(values)) {
+    let tensor = known.get(value);
+    if (!tensor) {
+      tensor = new ort.Tensor(value.type, value.data as Float32Array, value.dims);
+      known.set(value, tensor);
+    }
+    tensors[name] = tensor;
   }
   return tensors;
 }
@@ -135,9 +145,9 @@ function tensorsOf(values: Readonly<Record<string, Tensor>>): Record<string, ort
 /** ONNX Runtime says which file it did not find, and not what that means. */
 function fail(provider: ExecutionProvider, error: Error): never {
   if (provider === 'cpu') throw error;
-  const known = ort.listSupportedBackends().map(({ name }) => name);
-  const reason = known.includes(provider)
+  const backends = ort.listSupportedBackends().map(({ name }) => name);
+  const reason = backends.includes(provider)
     ? `it needs hardware or libraries that are not here (${error.message.split('\n', 1)[0]})`
-    : `this build of ONNX Runtime has ${known.join(', ')}`;
+    : `this build of ONNX Runtime has ${backends.join(', ')}`;
   throw new Error(`The execution provider "${provider}" cannot be used: ${reason}`, { cause: error });
 }

@@ -112,6 +112,9 @@ export interface EngineCounters {
   /** Tokens of prompts that were not read again. */
   readonly cachedTokens: number;
   readonly decodeTokens: number;
+  /** Tokens that were run because they might be drawn next, and those of them that were. */
+  readonly draftTokens: number;
+  readonly acceptedDraftTokens: number;
   readonly encodedTokens: number;
   readonly cancelled: number;
 }

@@ -49,18 +49,21 @@ export class Sampler {
     return this.#sample(allowed === undefined ? logits : this.#permit(logits, allowed));
   }
 
-  /** Whether the `count` largest logits decide the next draw: no other token can come to be among those drawn from. */
-  isDecidedBy(count: number): boolean {
+  /**
+   * How many of the largest logits decide a draw, the next one or one that follows within `more`: no other token can come
+   * to be among those drawn from. Infinity when only all decide.
+   */
+  neededLogits(more = 0): number {
     const { temperature, topK, logitBias, frequencyPenalty, presencePenalty } = this.#sampling;
     const needed = temperature === 0 ? 1 : topK;
     const onlyLowers =
       frequencyPenalty >= 0 && presencePenalty >= 0 && logitBias.every(([, bias]) => bias <= 0);
     const hasPenalties = frequencyPenalty !== 0 || presencePenalty !== 0;
-    const lowered = logitBias.length + (hasPenalties ? this.#drawn.size : 0);
-    return needed >= 1 && onlyLowers && needed + lowered <= count;
+    const lowered = logitBias.length + (hasPenalties ? this.#drawn.size + more : 0);
+    return needed >= 1 && onlyLowers ? needed + lowered : Number.POSITIVE_INFINITY;
   }
 
-  /** The next token by the largest logits, which `isDecidedBy` says are enough: the one that all would give. */
+  /** The next token by the largest logits, which `neededLogits` says are enough: the one that all would give. */
   sampleTop(tokens: Int32Array, logits: Float32Array): number {
     const { temperature, topK } = this.#sampling;
     const { permitted: sparse, tokens: candidates } = this.#scratch;

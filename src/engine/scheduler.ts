@@ -1,3 +1,4 @@
+import { decodeWidth } from '../models/manifest.js';
 import type { PromptCuts } from './prompt-cuts.js';
 import type { GenerateRequest } from './request.js';
 import type { Choice, Generation, Sequence } from './sequence.js';
@@ -20,7 +21,8 @@ export interface SchedulerSettings {
  * What the engine runs next, over neighbouring rows.
  *
  * - prefill: the next chunk of a prompt, or of several that are about as long.
- * - decode: one token for every row that has a choice, over rows 0..n-1; rows still in prefill stand idle.
+ * - decode: one token for every row that has a choice, over rows 0..n-1; rows still in prefill stand idle. A row that is
+ *   alone runs drafts besides: most of what a step costs is the same for one token and for eight.
  */
 export interface Step {
   readonly kind: 'prefill' | 'decode';
@@ -33,6 +35,8 @@ export interface Step {
 export interface Chunk {
   readonly sequence: Sequence;
   readonly tokens: number;
+  /** Tokens that may follow, and are run as if they did. */
+  readonly drafts?: Int32Array;
 }
 
 /** The cache must copy row `from` to row `to`, in the order given. */
@@ -46,6 +50,12 @@ export interface RowCopy {
  * token): padding a prompt by less is cheaper than a run of its own.
  */
 const paddingWorth = 20;
+
+/** What may follow the token that a choice has drawn last; never so much that it could not draw all of it, and one more. */
+function draftsOf({ generation, choice }: Sequence): Int32Array {
+  const left = generation.maxDrawn - choice!.drawn;
+  return choice!.history.draft(Math.min(decodeWidth, left) - 1);
+}
 
 /**
  * Decides what runs next; touches no tensor. Interactive requests go before batch requests, and within either the
@@ -167,9 +177,11 @@ export class Scheduler {
   #nextDecode(): Step | undefined {
     const count = this.#rows.findLastIndex(({ choice }) => choice !== undefined) + 1;
     if (count === 0) return undefined;
-    const chunks = this.#rows
+    const chunks: Chunk[] = this.#rows
       .slice(0, count)
       .map((sequence) => ({ sequence, tokens: sequence.choice ? 1 : 0 }));
+    const [alone] = chunks;
+    if (count === 1) chunks[0] = { ...alone!, drafts: draftsOf(alone!.sequence) };
     return { kind: 'decode', chunks, admitted: [] };
   }
 

@@ -1,6 +1,7 @@
 import type { GrammarFollower } from './grammar.js';
 import type { GenerateRequest } from './request.js';
 import { Sampler, type SamplerScratch } from './sampler.js';
+import { TokenHistory } from './token-history.js';
 
 /**
  * A request inside the engine. Its states, in order:
@@ -28,6 +29,7 @@ export interface Choice {
   readonly sampler: Sampler;
   /** Where the request has a grammar; to be disposed when the choice goes. */
   readonly grammar: GrammarFollower | undefined;
+  readonly history: TokenHistory;
   /** The token drawn last, which is fed next. */
   token: number;
   drawn: number;
@@ -65,6 +67,7 @@ export function createGeneration(
       index,
       sampler: new Sampler(request.sampling, index, scratch),
       grammar: followers?.[index],
+      history: new TokenHistory(request.prompt),
       token: 0,
       drawn: 0,
     })),

@@ -8,7 +8,7 @@ import { z } from 'zod';
  */
 
 /** Bump when a change in the compiler makes older compiled folders unusable; they are then compiled again. */
-export const manifestFormat = 9;
+export const manifestFormat = 10;
 
 /** How projection weights are stored and multiplied. */
 export const weightFormats = ['float32', 'int8', 'int4'] as const;
@@ -19,8 +19,11 @@ export type WeightFormat = z.infer<typeof weightFormatSchema>;
 export const kvFormatSchema = z.enum(['float32', 'int8']);
 export type KvFormat = z.infer<typeof kvFormatSchema>;
 
-/** How many of the largest logits a decoder's graph gives beside all of them; of a smaller vocabulary all. */
-export const topLogits = 64;
+/**
+ * Up to how many new positions of one sequence that has a past are computed as they would be one after the other, to the
+ * bit where the cache is in bytes.
+ */
+export const decodeWidth = 8;
 
 /**
  * The first output of a decoder's graph, a sequence. onnxruntime-node returns no sequences, and when it finds that one is

@@ -9,7 +9,7 @@ describe('BatchBuilder', () => {
     ]);
     expect(batch).toMatchObject({ rows: 2, width: 1 });
     expect([...batch.inputIds]).toEqual([11n, 12n]);
-    expect([...batch.last]).toEqual([0n, 0n]);
+    expect([...batch.wanted]).toEqual([0n, 1n]);
     expect([...batch.lengths]).toEqual([3, 1]);
     expect([...batch.longest]).toEqual([4]);
   });
@@ -20,16 +20,26 @@ describe('BatchBuilder', () => {
       { cached: 0, tokens: [8] },
     ]);
     expect([...batch.inputIds]).toEqual([5n, 6n, 7n, 8n, 0n, 0n]);
-    expect([...batch.last]).toEqual([2n, 0n]);
+    expect([...batch.wanted]).toEqual([2n, 3n]);
     expect([...batch.lengths]).toEqual([2, 2]);
     expect([...batch.longest]).toEqual([3]);
   });
 
   it('places a later part of a prompt behind what is cached', () => {
     const batch = new BatchBuilder().build([{ cached: 2, tokens: [5, 6] }]);
-    expect([...batch.last]).toEqual([1n]);
+    expect([...batch.wanted]).toEqual([1n]);
     expect([...batch.lengths]).toEqual([3]);
     expect([...batch.longest]).toEqual([4]);
+  });
+
+  it('wants the logits of as many of the last tokens of a row as it is told', () => {
+    const builder = new BatchBuilder();
+    expect([...builder.build([{ cached: 2, tokens: [5, 6, 7], wanted: 3 }]).wanted]).toEqual([0n, 1n, 2n]);
+    const batch = builder.build([
+      { cached: 0, tokens: [5, 6, 7], wanted: 2 },
+      { cached: 0, tokens: [8, 9] },
+    ]);
+    expect([...batch.wanted]).toEqual([1n, 2n, 4n]);
   });
 
   it('has an idle row write behind what it holds', () => {
@@ -38,7 +48,7 @@ describe('BatchBuilder', () => {
       { cached: 2, tokens: [9] },
     ]);
     expect([...batch.inputIds]).toEqual([0n, 9n]);
-    expect([...batch.last]).toEqual([0n, 0n]);
+    expect([...batch.wanted]).toEqual([0n, 1n]);
     expect([...batch.lengths]).toEqual([5, 2]);
     expect([...batch.longest]).toEqual([6]);
   });
@@ -46,12 +56,12 @@ describe('BatchBuilder', () => {
   it('leaves nothing of an earlier, larger batch', () => {
     const builder = new BatchBuilder();
     builder.build([
-      { cached: 5, tokens: [1, 2, 3, 4] },
+      { cached: 5, tokens: [1, 2, 3, 4], wanted: 4 },
       { cached: 7, tokens: [5] },
     ]);
     const batch = builder.build([{ cached: 1, tokens: [9] }]);
     expect([...batch.inputIds]).toEqual([9n]);
-    expect([...batch.last]).toEqual([0n]);
+    expect([...batch.wanted]).toEqual([0n]);
     expect([...batch.lengths]).toEqual([1]);
     expect([...batch.longest]).toEqual([2]);
   });

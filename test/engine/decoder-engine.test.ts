@@ -3,6 +3,7 @@ import { DecoderEngine, type DecoderEngineSettings } from '../../src/engine/deco
 import { bytesPerPosition } from '../../src/engine/kv-cache.js';
 import { Random } from '../../src/engine/random.js';
 import type { EngineEvent, GenerateRequest } from '../../src/engine/request.js';
+import { decodeWidth } from '../../src/models/manifest.js';
 import { FakeDecoderRunner, fakeGreedy, fakeLogits, fakeShape } from './support/fake-decoder-runner.js';
 import { alone, drain, generateRequest, greedy, prompt, tokensOf } from './support/requests.js';
 
@@ -198,15 +199,15 @@ describe('decoding', () => {
 
   it('all logits are asked for only in the steps in which a draw needs them, and change no text', async () => {
     const { engine, runner } = build();
-    const enough: unknown[] = [];
-    runner.onRun = ({ topIsEnough }) => void enough.push(topIsEnough);
+    const asked: unknown[] = [];
+    runner.onRun = ({ top }) => void asked.push(top);
     engine.generate(generateRequest('long', { prompt: prompt(5, 1), maxTokens: 12 }));
     engine.generate(generateRequest('short', { prompt: prompt(5, 2), maxTokens: 3, topLogprobs: 2 }));
     const events = await drain(engine);
     expect(tokensOf(events, 'long')).toEqual(fakeGreedy(prompt(5, 1), 12));
     expect(tokensOf(events, 'short')).toEqual(fakeGreedy(prompt(5, 2), 3));
     // Both prompts are read in one step and draw in it, and two more steps end the short one.
-    expect(enough).toEqual([false, false, false, ...new Array(9).fill(true)]);
+    expect(asked).toEqual([undefined, undefined, undefined, ...new Array(9).fill(1)]);
   });
 
   it('no log-probabilities are reported unless asked for', async () => {
@@ -231,6 +232,150 @@ describe('decoding', () => {
     expect(
       await alone(build().engine, { ...request, sampling: { ...request.sampling, seed: 12346 } }),
     ).not.toEqual(single);
+  });
+});
+
+describe('drafts', () => {
+  /** The next token follows from the last two: texts repeat themselves soon. */
+  const memory = 2;
+  const repeating = (settings: Partial<DecoderEngineSettings> = {}) => {
+    const built = build(settings);
+    built.runner.memory = memory;
+    return built;
+  };
+  const sampled = { ...greedy, temperature: 0.01, topK: 3, seed: 5 };
+
+  /** A prompt that says before what is drawn after it, and that. */
+  function said(count: number, seed = 0) {
+    const beginning = prompt(5, seed);
+    const text = fakeGreedy(beginning, count, memory);
+    return { asked: Int32Array.of(...beginning, ...text, ...beginning), text };
+  }
+
+  it('of a sequence that is alone are drawn several to a step, the same tokens as one by one', async () => {
+    const { engine, runner } = repeating();
+    const { asked, text } = said(100);
+    expect(await alone(engine, generateRequest('a', { prompt: asked, maxTokens: 100 }))).toEqual(text);
+    const { acceptedDraftTokens, decodeTokens, steps } = engine.counters();
+    expect(decodeTokens).toBe(100);
+    // Of the prompt two steps, the second of which brings the first token.
+    expect(steps).toBe(101 - acceptedDraftTokens);
+    expect(steps).toBeLessThan(20);
+    expect(Math.max(...runner.runs.slice(2).map(({ width }) => width))).toBe(decodeWidth);
+    expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
+  });
+
+  it('that are not drawn leave nothing behind', async () => {
+    const { engine } = build();
+    // Its tokens follow from all that was said, so that what came after the same two tokens hardly ever comes again.
+    const request = generateRequest('a', { prompt: prompt(60, 1), maxTokens: 190 });
+    expect(await alone(engine, request)).toEqual(fakeGreedy(request.prompt, 190));
+    const { draftTokens, acceptedDraftTokens } = engine.counters();
+    expect(draftTokens - acceptedDraftTokens).toBeGreaterThan(5);
+  });
+
+  it('are not run beside other sequences, and change no text when those come and go', async () => {
+    const { engine, runner } = repeating();
+    const requests = ['a', 'b', 'c'].map((id, seed) =>
+      generateRequest(id, { prompt: said(60, seed).asked, maxTokens: 150, sampling: { ...sampled, seed } }),
+    );
+    const events: EngineEvent[] = [];
+    runner.onRun = ({ rows, width, lengths }) => {
+      const hasPast = lengths.some((length) => length >= width);
+      if (rows > 1 && hasPast) expect(width).toBe(1);
+    };
+    for (const request of requests) {
+      engine.generate(request);
+      for (let step = 0; step < 12; step++) events.push(...(await engine.step()));
+    }
+    events.push(...(await drain(engine)));
+    expect(engine.counters().acceptedDraftTokens).toBeGreaterThan(0);
+    for (const request of requests) {
+      const mate = generateRequest('mate', { prompt: prompt(5, 9), maxTokens: 170 });
+      const { engine: shared } = repeating();
+      shared.generate(mate);
+      shared.generate(request);
+      const single = tokensOf(await drain(shared), request.id);
+      expect(single).toHaveLength(150);
+      expect(tokensOf(events, request.id)).toEqual(single);
+    }
+  });
+
+  it('stay within what a choice may draw, and within the memory for it', async () => {
+    for (let maxTokens = 40; maxTokens < 60; maxTokens++) {
+      const kvBytes = (5 + maxTokens - 1) * position;
+      const { engine } = repeating({ maxSequences: 1, kvBytes, contextLength: 5 + maxTokens });
+      engine.generate(generateRequest('a', { prompt: prompt(5), maxTokens: 1_000 }));
+      const events = await drain(engine);
+      expect(tokensOf(events, 'a')).toEqual(fakeGreedy(prompt(5), maxTokens, memory));
+      expect(events.at(-1)).toMatchObject({ finish: 'length' });
+    }
+  });
+
+  it('end where the text ends, in the middle of a step too', async () => {
+    const { asked, text } = said(20);
+    expect(new Set(text.slice(0, 8)).size).toBe(8);
+    for (const [at, end] of text.slice(0, 8).entries()) {
+      const { engine } = repeating();
+      engine.generate(generateRequest('a', { prompt: asked, maxTokens: 50, endTokens: [end] }));
+      const events = await drain(engine);
+      expect(tokensOf(events, 'a')).toEqual(text.slice(0, at + 1));
+      expect(events.at(-1)).toMatchObject({ finish: 'end' });
+      // The first token comes with the prompt, and up to eight with the next step.
+      expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0, steps: at === 0 ? 1 : 2 });
+    }
+  });
+
+  it('have the log-probabilities that they have one by one', async () => {
+    const { asked, text } = said(20);
+    const { engine } = repeating();
+    engine.generate(generateRequest('a', { prompt: asked, maxTokens: 12, topLogprobs: 1 }));
+    const events = (await drain(engine)).filter((event) => event.type === 'token');
+    expect(engine.counters().acceptedDraftTokens).toBeGreaterThan(7);
+    for (const [index, { token, logprob }] of events.entries()) {
+      const logits = Array.from(fakeLogits([...asked, ...text.slice(0, index)].slice(-memory)));
+      const normalizer = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+      expect(token).toBe(text[index]);
+      expect(logprob).toBeCloseTo(logits[token]! - normalizer, 5);
+    }
+  });
+
+  it('count with the penalties of what was drawn before them in the same step', async () => {
+    const { asked } = said(40);
+    const sampling = { ...sampled, frequencyPenalty: 0.02, presencePenalty: 0.01 };
+    const request = generateRequest('a', { prompt: asked, maxTokens: 40, sampling });
+    const { engine } = repeating();
+    const single = await alone(engine, request);
+    expect(engine.counters().acceptedDraftTokens).toBeGreaterThan(0);
+    const { engine: shared } = repeating();
+    shared.generate(generateRequest('mate', { maxTokens: 41 }));
+    shared.generate(request);
+    expect(single).toEqual(tokensOf(await drain(shared), 'a'));
+  });
+
+  it('of which one is not a number fail the request, with what was drawn before', async () => {
+    const { asked, text } = said(20);
+    const { engine, runner } = repeating();
+    runner.onOutput = ({ top }) => {
+      if (runner.runs.length === 2) top?.logits.fill(Number.NaN, 3 * top.count, 4 * top.count);
+    };
+    engine.generate(generateRequest('a', { prompt: asked, maxTokens: 50 }));
+    const events = await drain(engine);
+    expect(tokensOf(events, 'a')).toEqual(text.slice(0, 4));
+    expect(events.at(-1)).toMatchObject({ type: 'failed', reason: expect.stringMatching(/not a number/) });
+    expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
+  });
+
+  it('are not made for several choices of a request until one is left', async () => {
+    const { asked, text } = said(60);
+    const { engine } = repeating();
+    engine.generate(generateRequest('a', { prompt: asked, maxTokens: 40, choices: 2 }));
+    const events = [...(await engine.step()), ...(await engine.step())];
+    expect(engine.counters()).toMatchObject({ draftTokens: 0, decodeTokens: 4 });
+    engine.cancel('a', 0);
+    events.push(...(await drain(engine)));
+    expect(tokensOf(events, 'a', 1)).toEqual(text.slice(0, 40));
+    expect(engine.counters().acceptedDraftTokens).toBeGreaterThan(20);
   });
 });
 

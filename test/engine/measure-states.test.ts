@@ -36,7 +36,8 @@ beforeEach(async () => {
   const ids = graph.input('input_ids', 'int64', ['B', 'S']);
   graph.input('lengths', 'int32', ['B']);
   graph.input('longest', 'int32', [1]);
-  graph.input('last', 'int64', ['B']);
+  graph.input('wanted', 'int64', ['W']);
+  graph.input('top', 'int64', [1]);
   for (let layer = 0; layer < shape.layers; layer++) {
     graph.input(`past.${layer}.key`, 'int8', ['B', shape.kvHeads, 'T', shape.headSize]);
     graph.input(`past.${layer}.value`, 'int8', ['B', shape.kvHeads, 'T', shape.headSize]);

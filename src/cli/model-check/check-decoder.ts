@@ -95,7 +95,7 @@ class RecordingRunner implements DecoderRunner {
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
     // The engine is content with the largest logits of a greedy request; the reference has all of them.
-    const output = await this.#runner.run({ ...batch, topIsEnough: false });
+    const output = await this.#runner.run({ ...batch, top: undefined });
     this.logits = output.logits.slice();
     return output;
   }

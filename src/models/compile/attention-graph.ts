@@ -1,4 +1,4 @@
-import type { KvFormat } from '../manifest.js';
+import { decodeWidth, type KvFormat } from '../manifest.js';
 import { CheckpointError, type DecoderConfig } from './checkpoint.js';
 import { absent, float, type Graph, int, string, type Value } from './graph.js';
 import type { Tensors } from './linear-layer.js';
@@ -32,7 +32,7 @@ interface Shared {
   readonly sines: Value;
   /** float32 [heads]: scores of a position that takes no share in any softmax. */
   readonly sinks: Value;
-  /** bool [1]: whether S is more than 1, or nothing is cached. */
+  /** bool [1]: whether S is more than `decodeWidth`, or nothing is cached. */
   readonly isPrefill: Value;
 }
 
@@ -117,6 +117,8 @@ export class AttentionGraph {
     const before = (positions: Value) => graph.node('Sub', [toInt64(graph, positions), width]);
     const cached = before(longest);
     const places = graph.node('Add', [before(lengths), graph.integer(1)]);
+    const hasPast = graph.node('Min', [cached, graph.shape(1)]);
+    const widest = graph.node('Mul', [hasPast, graph.shape(decodeWidth)]);
     const columns = graph.node('Range', [graph.integer(0), graph.node('Squeeze', [width]), graph.integer(1)]);
     return new AttentionGraph(options, {
       packedShape: graph.node('Concat', [graph.node('Shape', [ids]), packedWidth], { axis: int(0) }),
@@ -128,7 +130,7 @@ export class AttentionGraph {
       cosines: await graph.weight('rotary.cosines', cacheShape, cosines),
       sines: await graph.weight('rotary.sines', cacheShape, sines),
       sinks: await graph.weight('sinks', [heads], new Float32Array(heads).fill(noSink)),
-      isPrefill: graph.node('Greater', [width, graph.node('Min', [cached, graph.shape(1)])]),
+      isPrefill: graph.node('Greater', [width, widest]),
     });
   }
 
@@ -162,7 +164,8 @@ export class AttentionGraph {
   }
 
   /**
-   * Attention that reads the cache as it is and puts the new positions there.
+   * Attention that reads the cache as it is and puts the new positions there. It computes one position as it does
+   * several, which are to have the same result.
    * @returns [B, S, heads * headSize], and the layer's keys and values
    */
   #inPlace(layer: number, packed: Value, norms: Norms | undefined): Value[] {
@@ -173,7 +176,7 @@ export class AttentionGraph {
 
   /**
    * Attention over a cache in bytes that is read as float32 first, for many new positions of a sequence: products of
-   * such are twice as quick.
+   * such are twice as quick. For few of them reading all of the cache takes longer.
    * @returns as `#inPlace` does
    */
   #inFloat(layer: number, packed: Value, norms: Norms | undefined): Value[] {

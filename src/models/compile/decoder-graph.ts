@@ -1,4 +1,4 @@
-import { topLogits, writtenOutput } from '../manifest.js';
+import { writtenOutput } from '../manifest.js';
 import { AttentionGraph, type MeasuredStates } from './attention-graph.js';
 import type { DecoderConfig } from './checkpoint.js';
 import { float, type Graph, int, type Value } from './graph.js';
@@ -28,11 +28,12 @@ export interface DecoderGraphOptions {
  *
  * Inputs, with B sequences and S new positions:
  * - `input_ids`: int64 [B, S]
- * - `last`: int64 [B], which of the S positions the logits are wanted of
+ * - `wanted`: int64 [W], which of the B * S positions the logits are wanted of, counted sequence by sequence
+ * - `top`: int64 [1], how many of the largest logits are wanted: K
  * - those of its attention (`attention-graph.ts`)
  *
- * Outputs: `written`, the first; `logits` float32 [B, vocabularySize]; the largest of them, `top.logits` float32 and
- * `top.tokens` int32, both [B, 64], the largest first and of equals the lower token; and the cache with what its
+ * Outputs: `written`, the first; `logits` float32 [W, vocabularySize]; the largest of them, `top.logits` float32 and
+ * `top.tokens` int32, both [W, K], the largest first and of equals the lower token; and the cache with what its
  * attention adds.
  *
  * @returns by layer, the values whose sizes `scales` are made of
@@ -48,7 +49,7 @@ export async function buildDecoderGraph(
   const { table, rows, ids } = await embed(graph, options);
   graph.sequenceOutput(writtenOutput, graph.node('SequenceConstruct', [graph.node('Shape', [ids])]));
   const attention = await AttentionGraph.create({ ...options, graph, ids });
-  const build: Build = { ...options, graph, table, attention, shared: declareShared(graph, ids, rows) };
+  const build: Build = { ...options, graph, table, attention, shared: declareShared(graph, rows) };
   let stream: Stream = { residual: rows };
   onProgress(1 / steps);
   for (let layer = 0; layer < config.layers; layer++) {
@@ -75,10 +76,10 @@ interface Stream {
 interface Shared {
   /** [1]: R, the number of rows, one per token. */
   readonly rowCount: Value;
-  /** [1]: B */
-  readonly sequenceCount: Value;
-  /** [B]: of each sequence the row whose logits are wanted. */
-  readonly lastRows: Value;
+  /** [W]: the rows whose logits are wanted. */
+  readonly wanted: Value;
+  /** [1]: W */
+  readonly wantedCount: Value;
 }
 
 interface Build extends DecoderGraphOptions {
@@ -100,14 +101,10 @@ async function embed(
   return { table, ids, rows: graph.node('Reshape', [embedded, graph.shape(-1, config.hiddenSize)]) };
 }
 
-function declareShared(graph: Graph, ids: Value, rows: Value): Shared {
-  const last = graph.input('last', 'int64', ['B']);
-  const dimension = (value: Value, axis: number) =>
-    graph.node('Shape', [value], { start: int(axis), end: int(axis + 1) });
-  const rowCount = dimension(rows, 0);
-  const scalar = (value: Value) => graph.node('Squeeze', [value]);
-  const firstRows = graph.node('Range', [graph.integer(0), scalar(rowCount), scalar(dimension(ids, 1))]);
-  return { rowCount, sequenceCount: dimension(ids, 0), lastRows: graph.node('Add', [firstRows, last]) };
+function declareShared(graph: Graph, rows: Value): Shared {
+  const wanted = graph.input('wanted', 'int64', ['W']);
+  const count = (value: Value) => graph.node('Shape', [value], { start: int(0), end: int(1) });
+  return { rowCount: count(rows), wanted, wantedCount: count(wanted) };
 }
 
 async function addBlock(build: Build, layer: number, stream: Stream): Promise<Stream> {
@@ -119,9 +116,9 @@ async function addBlock(build: Build, layer: number, stream: Stream): Promise<St
   let count = shared.rowCount;
   if (layer === config.layers - 1) {
     // Nothing attends to what the last layer makes of the other rows.
-    context = graph.node('Gather', [context, shared.lastRows]);
-    residual = graph.node('Gather', [residual, shared.lastRows]);
-    count = shared.sequenceCount;
+    context = graph.node('Gather', [context, shared.wanted]);
+    residual = graph.node('Gather', [residual, shared.wanted]);
+    count = shared.wantedCount;
   }
   const attended = await project(
     build,
@@ -221,7 +218,7 @@ async function addFeedForward(build: Build, layer: number, rows: Rows): Promise<
 async function addHead(build: Build, stream: Stream): Promise<void> {
   const { graph, tensors, config, table, shared } = build;
   const { hiddenSize: inputs, vocabularySize: outputs } = config;
-  const { normed } = await addNorm(build, 'model.norm', stream, shared.sequenceCount);
+  const { normed } = await addNorm(build, 'model.norm', stream, shared.wantedCount);
   const weight = await tensors.read(config.tiedEmbeddings ? embeddingTensor : 'lm_head.weight', [
     outputs,
     inputs,
@@ -232,11 +229,10 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
     normed,
     config.tiedEmbeddings ? { ...layer, stored: table } : layer,
   );
-  graph.output('logits', logits, 'float32', ['B', outputs]);
-  const count = Math.min(topLogits, outputs);
-  const [largest, tokens] = graph.nodes('TopK', [logits, graph.shape(count)], 2);
-  graph.output('top.logits', largest!, 'float32', ['B', count]);
-  graph.output('top.tokens', graph.node('Cast', [tokens!], { to: int(6) }), 'int32', ['B', count]);
+  graph.output('logits', logits, 'float32', ['W', outputs]);
+  const [largest, tokens] = graph.nodes('TopK', [logits, graph.input('top', 'int64', [1])], 2);
+  graph.output('top.logits', largest!, 'float32', ['W', 'K']);
+  graph.output('top.tokens', graph.node('Cast', [tokens!], { to: int(6) }), 'int32', ['W', 'K']);
 }
 
 async function project(build: Build, rows: Rows, layer: LinearLayerParts): Promise<Value> {

@@ -5,7 +5,6 @@ import type {
   DecoderShape,
   TopLogits,
 } from '../../../src/engine/decoder-runner.js';
-import { topLogits } from '../../../src/models/manifest.js';
 
 export const fakeShape: DecoderShape = {
   layers: 2,
@@ -30,11 +29,15 @@ export function fakeLogits(
 }
 
 /** What greedy decoding of the fake gives, without any engine. */
-export function fakeGreedy(prompt: ArrayLike<number>, count: number): number[] {
+export function fakeGreedy(
+  prompt: ArrayLike<number>,
+  count: number,
+  memory = Number.POSITIVE_INFINITY,
+): number[] {
   const history = Array.from(prompt);
   const drawn: number[] = [];
   for (let step = 0; step < count; step++) {
-    const logits = fakeLogits(history);
+    const logits = fakeLogits(history.slice(-memory));
     const token = logits.indexOf(Math.max(...logits));
     history.push(token);
     drawn.push(token);
@@ -42,9 +45,9 @@ export function fakeGreedy(prompt: ArrayLike<number>, count: number): number[] {
   return drawn;
 }
 
-/** The largest logits of each row, as a graph gives them. */
-function topOf(logits: Float32Array, rows: number): TopLogits {
-  const count = Math.min(topLogits, logits.length / rows);
+/** The `count` largest logits of each of `rows`, as a graph gives them. */
+function topOf(logits: Float32Array, rows: number, count: number): TopLogits {
+  if (count > logits.length / rows) throw new Error(`the ${count} largest of ${logits.length / rows}`);
   const top = { count, tokens: new Int32Array(rows * count), logits: new Float32Array(rows * count) };
   for (let row = 0; row < rows; row++) {
     const own = logits.subarray((row * logits.length) / rows, ((row + 1) * logits.length) / rows);
@@ -64,6 +67,8 @@ function topOf(logits: Float32Array, rows: number): TopLogits {
 export class FakeDecoderRunner implements DecoderRunner {
   readonly shape = fakeShape;
   readonly runs: Array<Pick<DecoderBatch, 'rows' | 'width'>> = [];
+  /** How many tokens of a history the logits depend on: with few, texts come to repeat themselves. */
+  memory = Number.POSITIVE_INFINITY;
   /** Called before each run; may throw, or change what the run gives. */
   onRun: (batch: DecoderBatch) => void | Promise<void> = () => {};
   onOutput: (output: DecoderOutput, batch: DecoderBatch) => void = () => {};
@@ -74,13 +79,16 @@ export class FakeDecoderRunner implements DecoderRunner {
     this.#check(batch);
     this.#write(batch);
     const { vocabularySize } = this.shape;
-    const logits = new Float32Array(batch.rows * vocabularySize);
-    for (let row = 0; row < batch.rows; row++) {
-      logits.set(fakeLogits(this.#history(batch, row)), row * vocabularySize);
+    const { wanted, top } = batch;
+    const logits = new Float32Array(wanted.length * vocabularySize);
+    for (const [place, token] of wanted.entries()) {
+      const history = this.#history(batch, Number(token)).slice(-this.memory);
+      logits.set(fakeLogits(history), place * vocabularySize);
     }
-    const output = batch.topIsEnough
-      ? { logits: new Float32Array(0), top: topOf(logits, batch.rows) }
-      : { logits };
+    const output =
+      top === undefined
+        ? { logits }
+        : { logits: new Float32Array(0), top: topOf(logits, wanted.length, top) };
     this.onOutput(output, batch);
     return output;
   }
@@ -106,11 +114,14 @@ export class FakeDecoderRunner implements DecoderRunner {
   }
 
   /** Whether the sizes are those of one batch, and the rows may be run together. */
-  #check({ rows, width, inputIds, lengths, longest, last, cache }: DecoderBatch): void {
+  #check({ rows, width, inputIds, lengths, longest, wanted, cache }: DecoderBatch): void {
     const { layers, kvHeads, headSize } = this.shape;
-    const sizes = [inputIds.length, lengths.length, last.length, longest.length];
-    const expected = [rows * width, rows, rows, 1];
+    const sizes = [inputIds.length, lengths.length, longest.length];
+    const expected = [rows * width, rows, 1];
     if (sizes.join() !== expected.join()) throw new Error(`arrays of ${sizes}, not ${expected}`);
+    if (wanted.length === 0 || wanted.some((token) => token < 0 || token >= rows * width)) {
+      throw new Error(`logits of ${wanted}, of ${rows} x ${width} tokens`);
+    }
     if (longest[0] !== Math.max(...lengths) + 1) {
       throw new Error(`the longest of ${lengths} is not ${longest[0]} positions`);
     }
@@ -130,24 +141,25 @@ export class FakeDecoderRunner implements DecoderRunner {
     }
   }
 
-  #history(batch: DecoderBatch, row: number): number[] {
+  #history(batch: DecoderBatch, token: number): number[] {
     const { layers, kvHeads } = this.shape;
     const views: string[] = [];
     for (let layer = 0; layer < layers; layer++) {
-      for (let head = 0; head < kvHeads; head++) views.push(this.#seen(batch, row, layer, head).join());
+      for (let head = 0; head < kvHeads; head++) views.push(this.#seen(batch, token, layer, head).join());
     }
-    if (new Set(views).size !== 1) throw new Error(`row ${row}: heads or layers see different histories`);
+    if (new Set(views).size !== 1) throw new Error(`token ${token}: heads or layers see different histories`);
     return views[0]!.split(',').map(Number);
   }
 
-  /** The tokens that the wanted one of a row's new tokens sees, itself included, in the order of their positions. */
-  #seen(batch: DecoderBatch, row: number, layer: number, head: number): number[] {
+  /** The tokens that a new token sees, itself included, in the order of their positions. */
+  #seen(batch: DecoderBatch, token: number, layer: number, head: number): number[] {
+    const row = Math.floor(token / batch.width);
     const { kvHeads, headSize } = this.shape;
     const { keys, values } = batch.cache[layer]!;
     const capacity = keys.dims[2]!;
     const cached = batch.lengths[row]! + 1 - batch.width;
     const seen: number[] = [];
-    for (let column = 0; column <= cached + Number(batch.last[row]); column++) {
+    for (let column = 0; column <= cached + (token % batch.width); column++) {
       const at = ((row * kvHeads + head) * capacity + column) * headSize;
       const key = keys.data.subarray(at, at + headSize);
       const value = values.data.subarray(at, at + headSize);

@@ -32,7 +32,8 @@ export async function openAttention({ config, kvFormat, norms }: AttentionOption
   scales?.set([{ key: fill(kvWidth), value: fill(kvWidth), mixed: fill(width) }]);
   const session = await openGraph(async (graph) => {
     const ids = graph.input('input_ids', 'int64', ['B', 'S']);
-    graph.input('last', 'int64', ['B']);
+    graph.input('wanted', 'int64', ['W']);
+    graph.input('top', 'int64', [1]);
     const packed = graph.input('packed', 'float32', ['R', width + 2 * kvWidth]);
     const tensors = {
       read: async (name: string) => norms![name.split('.').at(-2) as 'q_norm' | 'k_norm'].slice(),

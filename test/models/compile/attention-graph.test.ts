@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
+import { decodeWidth } from '../../../src/models/manifest.js';
 import { type AttentionOptions, type AttentionRow, openAttention } from './attention-fixture.js';
 import { attend, normHeads, rotate } from './attention-reference.js';
 import { smallDecoder } from './small-decoder.js';
@@ -203,13 +204,14 @@ describe.each([8, 16])('heads of %i numbers', (headSize) => {
 
     test.each([
       ['decoded', 1],
-      ['read', 3],
+      ['decoded several at a time', decodeWidth],
+      ['read', decodeWidth + 1],
     ])(
       'keys and values that are %s are rounded to bytes, and cut off where they are too large',
       async (_, fresh) => {
         const { run } = await open();
         const row = makeRow(4, fresh, 5, 200);
-        const { key, keys, values, type } = await run([row], 8);
+        const { key, keys, values, type } = await run([row], 4 + fresh);
         expect(type).toBe('int8');
         const expected = held(row);
         const [cachedKeys, cachedValues] = [row.keys, row.values].map((positions) =>
@@ -232,7 +234,7 @@ describe.each([8, 16])('heads of %i numbers', (headSize) => {
       test.each([
         ['prompts that begin', [0, 0], 5, 5],
         ['prompts that begin, in a cache that has room', [0, 0, 0], 4, 6],
-        ['a prompt of which something is cached', [7], 3, 10],
+        ['a prompt of which something is cached', [7], decodeWidth + 1, decodeWidth + 8],
         ['one position of one sequence with nothing cached', [0], 1, 3],
       ])('%s: what the definition says of exact queries', async (_, cached, fresh, capacity) => {
         const { run } = await openAttention({ config: { ...config, contextLength }, kvFormat: 'int8' });
@@ -246,15 +248,34 @@ describe.each([8, 16])('heads of %i numbers', (headSize) => {
 
     test.each([
       ['decoding', [9, 0, 3], 1],
-      ['reading on', [5], 4],
+      ['decoding several at a time', [5], decodeWidth],
+      ['reading on', [5], decodeWidth + 1],
       ['beginning', [0, 0], 4],
     ])('what stands in unused places changes no bit of %s', async (_, cached, fresh) => {
       const { run } = await open();
       const rows = cached.map((length, index) => makeRow(length, fresh, 100 * index, size));
-      const { mixed } = await run(rows, 12);
-      expect((await run(rows, 12, -128)).mixed).toEqual(mixed);
-      expect((await run(rows, 12, 77)).mixed).toEqual(mixed);
+      const { mixed } = await run(rows, 16);
+      expect((await run(rows, 16, -128)).mixed).toEqual(mixed);
+      expect((await run(rows, 16, 77)).mixed).toEqual(mixed);
     });
+
+    test.each([1, 2, 9, 40, 300])(
+      'positions behind %i that are cached mix the same to the bit at once and one after the other',
+      async (length) => {
+        const { run } = await open();
+        for (let fresh = 2; fresh <= decodeWidth; fresh++) {
+          const row = makeRow(length, fresh, 7 * fresh, size);
+          const atOnce = await run([row], length + decodeWidth);
+          let { keys, values }: Pick<AttentionRow, 'keys' | 'values'> = row;
+          for (const [position, packed] of row.packed.entries()) {
+            const one = await run([{ keys, values, packed: [packed] }], length + fresh);
+            expect(one.mixed[0]![0], `${position} of ${fresh}`).toEqual(atOnce.mixed[0]![position]);
+            [keys, values] = [one.keys[0]!, one.values[0]!];
+          }
+          expect([keys, values]).toEqual([atOnce.keys[0], atOnce.values[0]]);
+        }
+      },
+    );
 
     test.each([1, 9, 40, 300])(
       'a sequence of %i cached positions mixes the same to the bit, however large the cache and whoever shares it',

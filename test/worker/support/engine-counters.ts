@@ -14,6 +14,8 @@ export function engineCounters(fields: Partial<EngineCounters> = {}): EngineCoun
     prefillTokens: 70,
     cachedTokens: 128,
     decodeTokens: 30,
+    draftTokens: 12,
+    acceptedDraftTokens: 8,
     encodedTokens: 0,
     cancelled: 3,
     ...fields,
