@@ -1,10 +1,10 @@
 import { BatchBuilder, type BatchRow } from './batch.js';
 import { CachedRows } from './cached-rows.js';
 import type { DecoderOutput, DecoderRunner } from './decoder-runner.js';
+import { type DrawnToken, drawToken, GrammarFailure } from './draw-token.js';
 import type { StepEngine } from './engine-loop.js';
 import type { GrammarFollower, Grammars } from './grammar.js';
 import { bytesPerPosition } from './kv-cache.js';
-import { tokenLogprobs } from './logprobs.js';
 import { PromptCuts } from './prompt-cuts.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
 import { SamplerScratch } from './sampler.js';
@@ -259,9 +259,9 @@ export class DecoderEngine implements StepEngine {
     this.#fail(generation, 'the model gave a result that is not a number', events);
   }
 
-  /** Draws from the logits of every row whose prompt has been read, and of drafts as long as they are what is drawn. */
+  /** Draws from the logits of every row whose prompt has been read. */
   async #sample({ chunks }: Step, output: DecoderOutput, events: EngineEvent[]): Promise<void> {
-    for (const [row, { sequence, drafts = [] }] of chunks.entries()) {
+    for (const [row, { sequence, drafts }] of chunks.entries()) {
       if (sequence.row === -1) continue;
       const { generation } = sequence;
       if (sequence.cached < generation.request.prompt.length) continue;
@@ -271,15 +271,7 @@ export class DecoderEngine implements StepEngine {
         if (sequence.row === -1) break;
         await this.#draw(generation, choice, { scores, events });
       }
-      this.#totals.draftTokens += drafts.length;
-      for (const [index, draft] of drafts.entries()) {
-        if (sequence.row === -1 || sequence.choice?.token !== draft) break;
-        this.#totals.acceptedDraftTokens++;
-        this.#cache.advance(sequence, 1);
-        const next = this.#scores(output, row + 1 + index);
-        this.#mustBeFinite(sequence, next, events);
-        if (sequence.row !== -1) await this.#draw(generation, sequence.choice, { scores: next, events });
-      }
+      if (drafts) await this.#drawDrafts(sequence, drafts, output, events);
       if (branching && sequence.row !== -1 && generation.choices.length > 0) {
         const copies = this.#scheduler.branch(sequence);
         this.#cache.fit(this.#scheduler);
@@ -288,49 +280,41 @@ export class DecoderEngine implements StepEngine {
     }
   }
 
-  async #draw(
-    generation: Generation,
-    choice: Choice,
-    by: { readonly scores: Scores; readonly events: EngineEvent[] },
+  /** Goes on drawing behind the drafts of a sequence that is alone, as long as they are what was drawn. */
+  async #drawDrafts(
+    sequence: Sequence,
+    drafts: Int32Array,
+    output: DecoderOutput,
+    events: EngineEvent[],
   ): Promise<void> {
-    try {
-      await this.#drawToken(generation, choice, by);
-    } catch (error) {
-      if (!choice.grammar) throw error;
-      this.#fail(generation, `its grammar cannot go on: ${String(error)}`, by.events);
+    this.#totals.draftTokens += drafts.length;
+    for (const [index, draft] of drafts.entries()) {
+      const { choice, generation } = sequence;
+      if (sequence.row === -1 || choice?.token !== draft) break;
+      this.#totals.acceptedDraftTokens++;
+      this.#cache.advance(sequence, 1);
+      const scores = this.#scores(output, 1 + index);
+      this.#mustBeFinite(sequence, scores, events);
+      if (sequence.row !== -1) await this.#draw(generation, choice, { scores, events });
     }
   }
 
-  async #drawToken(
+  async #draw(
     generation: Generation,
     choice: Choice,
     { scores, events }: { readonly scores: Scores; readonly events: EngineEvent[] },
   ): Promise<void> {
     const { id, endTokens, topLogprobs } = generation.request;
-    let allowed: Int32Array | undefined;
-    if (choice.grammar) {
-      const { grammar } = choice;
-      allowed = await this.#stopwatch.time('sample', () => grammar.allowed());
-      if (allowed.every((word) => word === 0)) {
-        this.#fail(generation, 'the grammar leaves no token to draw', events);
-        return;
-      }
+    let drawn: DrawnToken;
+    try {
+      drawn = await drawToken(choice, scores, { topLogprobs, stopwatch: this.#stopwatch });
+    } catch (error) {
+      if (!(error instanceof GrammarFailure)) throw error;
+      this.#fail(generation, error.message, events);
+      return;
     }
-    const { token, ...logprobs } = this.#stopwatch.time('sample', () => {
-      const { logits, tokens } = scores;
-      const drawn = tokens
-        ? choice.sampler.sampleTop(tokens, logits)
-        : choice.sampler.sample(logits, allowed);
-      choice.grammar?.accept(drawn);
-      return topLogprobs === undefined
-        ? { token: drawn }
-        : { token: drawn, ...tokenLogprobs(logits, drawn, topLogprobs) };
-    });
-    choice.token = token;
-    choice.history.push(token);
-    choice.drawn++;
     this.#totals.decodeTokens++;
-    const finish = endTokens.includes(token)
+    const finish = endTokens.includes(drawn.token)
       ? 'end'
       : choice.drawn >= generation.maxDrawn
         ? 'length'
@@ -339,8 +323,7 @@ export class DecoderEngine implements StepEngine {
       type: 'token',
       id,
       choice: choice.index,
-      token,
-      ...logprobs,
+      ...drawn,
       ...(finish !== undefined && { finish }),
     });
     if (finish !== undefined) this.#finish(generation, choice);

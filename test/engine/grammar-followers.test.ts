@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { DecoderEngine } from '../../src/engine/decoder-engine.js';
 import type { Grammar, GrammarFollower, Grammars } from '../../src/engine/grammar.js';
 import type { GenerateRequest } from '../../src/engine/request.js';
-import { FakeDecoderRunner, fakeShape } from './support/fake-decoder-runner.js';
-import { drain, generateRequest, prompt } from './support/requests.js';
+import { FakeDecoderRunner, fakeGreedy, fakeShape } from './support/fake-decoder-runner.js';
+import { drain, generateRequest, prompt, tokensOf } from './support/requests.js';
 
 const end = 63;
 
@@ -12,6 +12,7 @@ class CountedGrammars implements Grammars {
   readonly disposals: number[] = [];
   /** The tokens allowed when so many were taken. */
   allowedAt: (taken: number) => Int32Array = () => all;
+  onAccept: (token: number) => void = () => {};
   /** How many followers there may be. */
   limit = Number.POSITIVE_INFINITY;
 
@@ -29,7 +30,10 @@ class CountedGrammars implements Grammars {
     let taken = 0;
     return {
       allowed: async () => this.allowedAt(taken).slice(),
-      accept: () => void taken++,
+      accept: (token) => {
+        taken++;
+        this.onAccept(token);
+      },
       dispose: () => void this.disposals[index]!++,
     };
   }
@@ -164,4 +168,45 @@ it('compiles one grammar between two steps at most, so that others are drawn on'
   }
   expect(sizes).toEqual([1, 2, 3]);
   await drain(engine);
+});
+
+describe('drafts under a grammar', () => {
+  /** A prompt that says before what is drawn after it, and that, by a model that looks at two tokens. */
+  const beginning = prompt(5);
+  const text = fakeGreedy(beginning, 20, 2);
+  const asked = Int32Array.of(...beginning, ...text, ...beginning);
+
+  it('are drawn as long as it allows them, and it takes each token that is drawn once', async () => {
+    const { engine, runner, grammars, generate } = build();
+    runner.memory = 2;
+    const taken: number[] = [];
+    grammars.onAccept = (token) => void taken.push(token);
+    // The sixth token is another than the text's, and what follows is another text.
+    const without = text[5]!;
+    grammars.allowedAt = (count) => {
+      const allowed = all.slice();
+      if (count === 5) allowed[without >> 5]! &= ~(1 << (without & 31));
+      return allowed;
+    };
+    generate('a', { prompt: asked, maxTokens: 12 });
+    const drawn = tokensOf(await drain(engine), 'a');
+    expect(drawn).toHaveLength(12);
+    expect(drawn.slice(0, 5)).toEqual(text.slice(0, 5));
+    expect(drawn[5]).not.toBe(without);
+    expect(taken).toEqual(drawn);
+    expect(engine.counters().acceptedDraftTokens).toBeGreaterThan(3);
+    expect(grammars.disposals).toEqual([1]);
+  });
+
+  it('end where it leaves no token, with what was drawn before', async () => {
+    const { engine, runner, grammars, generate } = build();
+    runner.memory = 2;
+    grammars.allowedAt = (count) => (count === 5 ? none : all);
+    generate('a', { prompt: asked, maxTokens: 12 });
+    const events = await drain(engine);
+    expect(tokensOf(events, 'a')).toEqual(text.slice(0, 5));
+    expect(events.at(-1)).toMatchObject({ type: 'failed', reason: 'the grammar leaves no token to draw' });
+    expect(grammars.disposals).toEqual([1]);
+    expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
+  });
 });
