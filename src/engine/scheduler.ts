@@ -22,7 +22,7 @@ export interface SchedulerSettings {
  *
  * - prefill: the next chunk of a prompt, or of several that are about as long.
  * - decode: one token for every row that has a choice, over rows 0..n-1; rows still in prefill stand idle. A row that is
- *   alone runs drafts besides: most of what a step costs is the same for one token and for eight.
+ *   alone runs drafts besides: a step with sixteen tokens takes twice as long as one with one.
  */
 export interface Step {
   readonly kind: 'prefill' | 'decode';

@@ -23,7 +23,7 @@ export type KvFormat = z.infer<typeof kvFormatSchema>;
  * Up to how many new positions of one sequence that has a past are computed as they would be one after the other, to the
  * bit where the cache is in bytes.
  */
-export const decodeWidth = 8;
+export const decodeWidth = 16;
 
 /**
  * The first output of a decoder's graph, a sequence. onnxruntime-node returns no sequences, and when it finds that one is

@@ -321,7 +321,7 @@ describe('drafts', () => {
       const events = await drain(engine);
       expect(tokensOf(events, 'a')).toEqual(text.slice(0, at + 1));
       expect(events.at(-1)).toMatchObject({ finish: 'end' });
-      // The first token comes with the prompt, and up to eight with the next step.
+      // The first token comes with the prompt, and the next step brings more than are looked at here.
       expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0, steps: at === 0 ? 1 : 2 });
     }
   });

@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DecoderEngine } from '../../src/engine/decoder-engine.js';
 import { OnnxDecoderRunner } from '../../src/engine/onnx-decoder-runner.js';
 import { OnnxSession } from '../../src/engine/onnx-session.js';
+import type { GenerateRequest } from '../../src/engine/request.js';
 import { compiledFiles, type DecoderManifest } from '../../src/models/manifest.js';
 import { Tokenizer } from '../../src/worker/tokenizer.js';
-import { drain, generateRequest } from '../engine/support/requests.js';
+import { drain, generateRequest, greedy } from '../engine/support/requests.js';
 import { prepareDefaultModels } from '../support/default-models.js';
 
 const subjects = ['rivers', 'bread', 'the moon', 'a clock', 'whales', 'paper', 'glass', 'chess'];
@@ -59,15 +60,18 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
       prefixBytes,
     });
 
-  /** What greedy decoding draws for some of the prompts, all at once. */
-  async function draw(
-    indexes: readonly number[],
-    engine = open(),
-    promptOf = (index: number) => tokens[index]!,
-  ): Promise<Map<string, number[]>> {
+  interface How extends Partial<GenerateRequest> {
+    readonly engine?: DecoderEngine;
+    readonly promptOf?: (index: number) => Int32Array;
+  }
+
+  /** What is drawn for some of the prompts, all at once: greedily, unless it is said how. */
+  async function draw(indexes: readonly number[], how: How = {}): Promise<Map<string, number[]>> {
+    const { engine = open(), promptOf = (index) => tokens[index]!, ...fields } = how;
     const texts = new Map(indexes.map((index) => [String(index), [] as number[]]));
     for (const index of indexes) {
-      engine.generate(generateRequest(String(index), { prompt: promptOf(index), maxTokens: drawn }));
+      const request = { prompt: promptOf(index), maxTokens: drawn, ...fields };
+      engine.generate(generateRequest(String(index), request));
     }
     for (const event of await drain(engine)) {
       if (event.type === 'failed') throw new Error(event.reason);
@@ -80,11 +84,11 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
     const indexes = [3, 12, 25, 34];
     const promptOf = (index: number) => Int32Array.of(...beginning, ...tokens[index]!);
     const engine = open(2 ** 28);
-    await draw([0], engine, promptOf);
-    const restored = await draw(indexes, engine, promptOf);
+    await draw([0], { engine, promptOf });
+    const restored = await draw(indexes, { engine, promptOf });
     expect(engine.counters().cachedTokens).toBe(indexes.length * 128 * Math.floor(beginning.length / 128));
     for (const index of indexes) {
-      const read = await draw([index], open(), promptOf);
+      const read = await draw([index], { promptOf });
       expect(restored.get(String(index)), prompts[index]).toEqual(read.get(String(index)));
     }
   });
@@ -95,5 +99,20 @@ describe.skipIf(!defaults.available)('the default chat model', { timeout: 300_00
       const alone = await draw([index]);
       expect(alone.get(String(index)), prompts[index]).toEqual(together.get(String(index)));
     }
+  });
+
+  it.each([
+    ['greedily', greedy, [0, 18, 36, 54]],
+    ['by a seed', { ...greedy, temperature: 0.7, topK: 40, topP: 0.9, seed: 11 }, [9, 27, 45, 63]],
+  ])('draws %s, several tokens to a step, what it draws one by one', async (_how, sampling, indexes) => {
+    const together = await draw(indexes, { maxTokens: 100, sampling });
+    let accepted = 0;
+    for (const index of indexes) {
+      const engine = open();
+      const alone = await draw([index], { engine, maxTokens: 100, sampling });
+      expect(alone.get(String(index)), prompts[index]).toEqual(together.get(String(index)));
+      accepted += engine.counters().acceptedDraftTokens;
+    }
+    expect(accepted).toBeGreaterThan(20);
   });
 });

@@ -3,22 +3,29 @@ import { BatchBuilder } from '../../../src/engine/batch.js';
 import type { DecoderShape } from '../../../src/engine/decoder-runner.js';
 import { KvCache } from '../../../src/engine/kv-cache.js';
 import { OnnxDecoderRunner } from '../../../src/engine/onnx-decoder-runner.js';
-import type { DecoderManifest } from '../../../src/models/manifest.js';
+import { type DecoderManifest, decodeWidth, type WeightFormat } from '../../../src/models/manifest.js';
 import { compiled, extend, openFixture } from './compiled-fixture.js';
 
-async function decoder(fixture: string, weights: 'float32' | 'int8' = 'float32') {
+async function decoder(fixture: string, weights: WeightFormat = 'float32') {
   const { session, manifest } = await compiled(await openFixture(fixture), weights);
   return { session, shape: manifest as DecoderManifest };
 }
 
 type Decoder = Awaited<ReturnType<typeof decoder>>;
 
-const prompt = [1, 85, 91, 293, 20, 33, 400, 7, 9];
+const prompt = [1, 85, 91, 293, 20, 33, 400, 7, 9, ...Array.from({ length: 12 }, (_, at) => 37 * at)];
 
-/** Runs tokens one by one; the last one's logits. */
-async function decode(model: Decoder, tokens: readonly number[], cache: KvCache): Promise<Float32Array> {
+/** Runs tokens, so many at a time; the last one's logits. */
+async function decode(
+  model: Decoder,
+  tokens: readonly number[],
+  cache: KvCache,
+  count = 1,
+): Promise<Float32Array> {
   let logits = new Float32Array();
-  for (const token of tokens) logits = (await extend(model, [token], cache)).logits as typeof logits;
+  for (let from = 0; from < tokens.length; from += count) {
+    logits = (await extend(model, tokens.slice(from, from + count), cache)).logits.slice();
+  }
   return logits;
 }
 
@@ -76,7 +83,7 @@ test('the logits are those of the tokens asked for', async () => {
     { cached: 0, tokens: prompt },
     { cached: 0, tokens: prompt },
   ]);
-  const wanted = BigInt64Array.of(13n, 8n, 4n);
+  const wanted = BigInt64Array.from([prompt.length + 4, prompt.length - 1, 4], BigInt);
   const { logits } = await runner.run({ ...inputs, wanted, cache: roomFor(model.shape, 2) });
   expect(logits).toHaveLength(3 * 512);
   for (const place of [0, 2]) {
@@ -156,5 +163,22 @@ test.each(['float32', 'int8'] as const)(
     const readOn = await extend(model, rest, clean.cache);
     expect((await extend(model, rest, again.cache)).logits).toEqual(readOn.logits);
     expect(await decode(model, last, again.cache)).toEqual(await decode(model, last, readOn.cache));
+  },
+);
+
+test.each(['int8', 'int4'] as const)(
+  'in %s each family decodes the same to the bit one by one and several at a time',
+  async (weights) => {
+    for (const name of ['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm']) {
+      const model = await decoder(`decoder/${name}`, weights);
+      const decoded = async (count: number) => {
+        const { cache } = await extend(model, prompt.slice(0, 4));
+        return decode(model, prompt.slice(4), cache, count);
+      };
+      const single = await decoded(1);
+      for (const count of [2, 5, decodeWidth]) {
+        expect(await decoded(count), `${name}, ${count} at a time`).toEqual(single);
+      }
+    }
   },
 );
