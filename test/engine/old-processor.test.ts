@@ -11,7 +11,10 @@ const dist = new URL('../../dist', import.meta.url).href;
 const script = fileURLToPath(new URL('support/last-logits.mjs', import.meta.url));
 const prompt = '1,85,91,293,20,33,400,7,9,12,40,77';
 
-/** The logits behind each third of the prompt, the last of them decoded, of Node.js started by `command`. */
+/**
+ * The logits behind each third of the prompt, the last of them decoded, of Node.js started by `command`; and those behind
+ * the last third decoded at once.
+ */
 async function logitsOf(folder: string, ...command: string[]): Promise<number[][]> {
   const [program, ...before] = [...command, process.execPath];
   const { stdout } = await run(program!, [...before, script, dist, folder, prompt], { maxBuffer: 2 ** 24 });
@@ -32,6 +35,7 @@ describe.skipIf(!hasEmulator)('a processor that has AVX2 and nothing newer', () 
         const difference = there[third]!.map((logit, at) => logit - logits[at]!);
         expect(Math.hypot(...difference) / Math.hypot(...logits), `third ${third}`).toBeLessThan(0.05);
       }
+      for (const [, , oneByOne, atOnce] of [here, there]) expect(atOnce).toEqual(oneByOne);
     },
   );
 });
