@@ -119,6 +119,7 @@ async function runServer(kind: ServerKind, round: number, signal: AbortSignal): 
       maxTokens: options.maxTokens,
       documents: { min: 1, max: 1 },
       sharedWords: options.sharePrefix,
+      ask: options.ask,
       extra: { ...sampling, ...kind.extra, ...options.extra },
     };
     await checkService(client, workload, signal);

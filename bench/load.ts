@@ -60,6 +60,7 @@ const workload: Workload = {
   maxTokens: options.maxTokens,
   documents: options.documents,
   sharedWords: options.sharePrefix,
+  ask: options.ask,
   extra: { ...(options.ignoreEos ? { ignore_eos: true } : {}), ...options.extra },
 };
 const loadBefore = loadavg()[0]!;

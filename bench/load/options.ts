@@ -8,6 +8,7 @@ export interface RequestOptions {
   readonly promptWords: Range;
   readonly maxTokens: Range;
   readonly sharePrefix?: number;
+  readonly ask?: string;
   readonly seed: number;
   readonly warmUp: number;
   readonly extra: Readonly<Record<string, unknown>>;
@@ -19,6 +20,7 @@ export function addRequestOptions(command: Command): Command {
     .addOption(range('--prompt-words <range>', 'words of a prompt, or of each document: 100 or 50-200', 100))
     .addOption(range('--max-tokens <range>', 'tokens of an answer: 64 or 16-128', 64))
     .option('--share-prefix <words>', 'words of a system prompt that all requests share', integer(1, 100_000))
+    .option('--ask <text>', 'what to do with the words of a prompt, said before them')
     .option('--seed <number>', 'what prompts and lengths are drawn from', integer(0), 1)
     .option('--warm-up <number>', 'requests of each client before it is measured', integer(0, 1000), 1)
     .option('--extra <json>', 'fields to send with every request, as a JSON object', parseObject, {});

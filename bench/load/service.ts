@@ -17,6 +17,8 @@ export interface Workload {
   readonly documents: Range;
   /** Words of a system prompt that all requests share; none when undefined. */
   readonly sharedWords?: number;
+  /** Said before the words of each prompt; nothing when undefined. */
+  readonly ask?: string;
   /** Fields that every request carries besides, and instead of, those of the client. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
@@ -27,7 +29,7 @@ export function buildSend(client: HttpClient, workload: Workload): Send {
 }
 
 function buildChat(client: HttpClient, workload: Workload): Send {
-  const { sharedWords: length, seed } = workload;
+  const { sharedWords: length, seed, ask } = workload;
   const system =
     length === undefined
       ? []
@@ -36,7 +38,7 @@ function buildChat(client: HttpClient, workload: Workload): Send {
     const { content, maxTokens } = drawPrompt(index, workload);
     const body = JSON.stringify({
       model: workload.model,
-      messages: [...system, { role: 'user', content }],
+      messages: [...system, { role: 'user', content: ask === undefined ? content : `${ask} ${content}` }],
       max_tokens: maxTokens,
       stream: true,
       stream_options: { include_usage: true },

@@ -70,6 +70,15 @@ describe('a chat exchange', () => {
     expect(exchange.latencyMs).toBeGreaterThanOrEqual(exchange.firstTokenMs! + exchange.gapsMs[0]!);
   });
 
+  it('says what to do with the words before them', async () => {
+    const server = await start((_, response) => response.end(wholeStream));
+    for (const ask of [undefined, 'Repeat these words:']) {
+      await buildSend(connect(server.url), { ...workload, ...(ask !== undefined && { ask }) })(0, never);
+    }
+    const [plain, asking] = server.received.map(({ body }) => body.messages[0].content);
+    expect(asking).toBe(`Repeat these words: ${plain}`);
+  });
+
   it('asks for a stream with usage, for so many tokens, with what is shared and extra', async () => {
     const server = await start((_, response) => response.end(wholeStream));
     const send = buildSend(connect(server.url, 'sk-1'), {
