@@ -58,6 +58,17 @@ const sessionOptions = {
   threads: values.threads === undefined ? availableParallelism() : Number(values.threads),
   spinning: !values['no-spinning'],
 };
+const drawing: Sampling = {
+  temperature: 0.7,
+  topP: 0.7,
+  topK: 50,
+  minP: 0,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  seed: 1,
+  logitBias: [],
+};
+
 const session = await OnnxSession.open(graph, sessionOptions);
 const rows = manifest.kind === 'decoder' ? await benchDecoder(manifest) : await benchEncoder(manifest);
 if (values.json) console.log(JSON.stringify(rows, null, 2));
@@ -72,9 +83,10 @@ async function benchDecoder(model: DecoderManifest): Promise<Row[]> {
   }
   for (const context of [160, 1000]) {
     for (const batch of [1, 8, 32]) {
-      if (context < model.contextLength) measured.push(await decode(runner, model, batch, context));
+      if (context < model.contextLength) measured.push(await decode(runner, model, { batch, context }));
     }
   }
+  measured.push(await decode(runner, model, { batch: 1, context: 160, repeats: true }));
   return measured;
 }
 
@@ -111,20 +123,29 @@ async function prefill(runner: OnnxDecoderRunner, model: DecoderManifest, length
   return describe({ what: `prefill ${length}`, spent, operators, steps: runs, tokens: runs * length });
 }
 
+interface Decoding {
+  readonly batch: number;
+  readonly context: number;
+  /** Whether prompt and answer say the same over and over; else nothing comes twice. */
+  readonly repeats?: boolean;
+}
+
 /** Steps of `batch` sequences around a length of `context`. They are choices of one prompt, to be read but once. */
 async function decode(
   runner: OnnxDecoderRunner,
   model: DecoderManifest,
-  batch: number,
-  context: number,
+  { batch, context, repeats = false }: Decoding,
 ): Promise<Row> {
   const warmUp = 4;
   /** Steps of all sequences together, after the prompt was read and some steps were made, and what they took. */
   const steps = async (engine: DecoderEngine, count: number): Promise<Spent & { tokens: number }> => {
-    const prompt = randomPrompt(context - Math.round(count / 2) - warmUp, model.vocabularySize);
+    const length = context - Math.round(count / 2) - warmUp;
+    const said = randomPrompt(repeats ? 8 : length, model.vocabularySize);
+    const prompt = Int32Array.from({ length }, (_, index) => said[index % said.length]!);
     // Of a sequence that repeats itself a step may bring several tokens.
     const maxTokens = decodeWidth * (count + warmUp + 2);
-    engine.generate(request(model, { prompt, choices: batch, maxTokens }));
+    const sampling = { ...drawing, temperature: repeats ? 0 : 100 };
+    engine.generate(request(model, { prompt, choices: batch, maxTokens, sampling }));
     const decoded = engine.counters().decodeTokens;
     while (engine.counters().decodeTokens < decoded + batch * warmUp) await engine.step();
     const before = engine.spentMs;
@@ -137,7 +158,7 @@ async function decode(
     return { ...spent, tokens };
   };
   const engine = buildEngine(runner, model);
-  const count = 64;
+  const count = repeats ? 8 : 64;
   // The system hands out the memory of the cache as it is first written, once in a worker's life.
   await steps(engine, count);
   const spent: Spent = { step: 0, run: 0, sample: 0, copy: 0 };
@@ -152,7 +173,7 @@ async function decode(
   const operators = await profile(model, 8, async (profiled) => {
     await steps(profiled, 8);
   });
-  const what = `decode B=${batch} context ${context}`;
+  const what = `decode B=${batch} context ${context}${repeats ? ', repeating' : ''}`;
   return describe({ what, spent, operators, steps: made, tokens });
 }
 
@@ -232,23 +253,13 @@ function describe(measured: {
 }
 
 function request(model: DecoderManifest, fields: Partial<GenerateRequest>): GenerateRequest {
-  const sampling: Sampling = {
-    temperature: 0.7,
-    topP: 0.7,
-    topK: 50,
-    minP: 0,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    seed: 1,
-    logitBias: [],
-  };
   return {
     id: 'bench',
     scope: 'bench',
     prompt: randomPrompt(8, model.vocabularySize),
     maxTokens: 1,
     choices: 1,
-    sampling,
+    sampling: drawing,
     endTokens: [],
     priority: 'interactive',
     ...fields,
