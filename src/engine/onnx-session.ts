@@ -127,6 +127,7 @@ export class OnnxSession {
   }
 }
 
+/** What was made of tensors that may be used again. */
 const known = new WeakMap<Tensor, ort.Tensor>();
 
 function tensorsOf(values: Readonly<Record<string, Tensor>>): Record<string, ort.Tensor> {
