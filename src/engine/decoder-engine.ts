@@ -7,6 +7,7 @@ import type { GrammarFollower, Grammars } from './grammar.js';
 import { bytesPerPosition } from './kv-cache.js';
 import { PromptCuts } from './prompt-cuts.js';
 import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js';
+import { SaidBefore } from './said-before.js';
 import { SamplerScratch } from './sampler.js';
 import { type Chunk, Scheduler, type Step } from './scheduler.js';
 import { type Scores, scoresOf, topFor } from './scores.js';
@@ -42,6 +43,7 @@ export class DecoderEngine implements StepEngine {
   readonly #cache: CachedRows;
   readonly #batches = new BatchBuilder();
   readonly #scratch: SamplerScratch;
+  readonly #saidBefore = new SaidBefore();
   readonly #inbox: Command[] = [];
   readonly #totals = {
     steps: 0,
@@ -79,6 +81,8 @@ export class DecoderEngine implements StepEngine {
       maxBatchTokens,
       cuts,
       restorable: (request) => this.#cache.restorable(request),
+      draft: ({ choice, generation }, most) =>
+        choice!.history.draft(most, this.#saidBefore.of(generation.request.scope)),
     });
     this.#scratch = new SamplerScratch(shape.vocabularySize);
   }
@@ -336,12 +340,17 @@ export class DecoderEngine implements StepEngine {
   }
 
   #finish(generation: Generation, choice: Choice): void {
-    choice.grammar?.dispose();
+    this.#end(generation, choice);
     this.#cache.copy(this.#scheduler.finish(generation, choice));
   }
 
+  #end({ request }: Generation, { grammar, history }: Choice): void {
+    grammar?.dispose();
+    this.#saidBefore.keep(request.scope, history.tokens, request.prompt.length);
+  }
+
   #remove(generation: Generation): void {
-    for (const { grammar } of generation.choices) grammar?.dispose();
+    for (const choice of generation.choices) this.#end(generation, choice);
     this.#cache.copy(this.#scheduler.remove(generation));
   }
 }

@@ -15,6 +15,8 @@ export interface SchedulerSettings {
   readonly cuts: PromptCuts;
   /** Tokens at the beginning of a prompt that need not be read again: whole chunks, and not the last token. */
   readonly restorable?: (request: GenerateRequest) => number;
+  /** At most `most` tokens that may follow the one that a sequence has drawn last. */
+  readonly draft?: (sequence: Sequence, most: number) => Int32Array;
 }
 
 /**
@@ -50,12 +52,6 @@ export interface RowCopy {
  * token): padding a prompt by less is cheaper than a run of its own.
  */
 const paddingWorth = 20;
-
-/** What may follow the token that a choice has drawn last; never so much that it could not draw all of it, and one more. */
-function draftsOf({ generation, choice }: Sequence): Int32Array {
-  const left = generation.maxDrawn - choice!.drawn;
-  return choice!.history.draft(Math.min(decodeWidth, left) - 1);
-}
 
 /**
  * Decides what runs next; touches no tensor. Interactive requests go before batch requests, and within either the
@@ -180,9 +176,16 @@ export class Scheduler {
     const chunks: Chunk[] = this.#rows
       .slice(0, count)
       .map((sequence) => ({ sequence, tokens: sequence.choice ? 1 : 0 }));
-    const [alone] = chunks;
-    if (count === 1) chunks[0] = { ...alone!, drafts: draftsOf(alone!.sequence) };
+    if (count === 1) chunks[0] = this.#withDrafts(chunks[0]!);
     return { kind: 'decode', chunks, admitted: [] };
+  }
+
+  /** Drafts never are so many that the choice could not draw all of them, and one more. */
+  #withDrafts(chunk: Chunk): Chunk {
+    const { generation, choice } = chunk.sequence;
+    const left = generation.maxDrawn - choice!.drawn;
+    const drafts = this.#settings.draft?.(chunk.sequence, Math.min(decodeWidth, left) - 1);
+    return drafts ? { ...chunk, drafts } : chunk;
   }
 
   #nextPrefill(): Step | undefined {

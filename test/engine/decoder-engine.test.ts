@@ -366,6 +366,28 @@ describe('drafts', () => {
     expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
   });
 
+  it('come from what was said before in the same scope, however its text ended', async () => {
+    const fields = { prompt: prompt(30, 1), maxTokens: 60 };
+    const text = fakeGreedy(fields.prompt, 60);
+    const { engine } = build();
+    const stepsOf = async (id: string, scope: string) => {
+      const before = engine.counters().steps;
+      const drawn = await alone(engine, generateRequest(id, { ...fields, scope }));
+      expect(drawn).toEqual(text);
+      return engine.counters().steps - before;
+    };
+    const first = await stepsOf('a', 'mine');
+    expect(first).toBeGreaterThan(50);
+    expect(await stepsOf('b', 'mine')).toBeLessThan(12);
+    expect(await stepsOf('c', 'another')).toBe(first);
+
+    engine.generate(generateRequest('d', { ...fields, scope: 'given up' }));
+    while (engine.counters().decodeTokens < 200) await engine.step();
+    engine.cancel('d');
+    await drain(engine);
+    expect(await stepsOf('e', 'given up')).toBeLessThan(first - 10);
+  });
+
   it('are not made for several choices of a request until one is left', async () => {
     const { asked, text } = said(60);
     const { engine } = repeating();

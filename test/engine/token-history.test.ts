@@ -51,6 +51,33 @@ describe('a draft', () => {
     expect(draft(prompt, { drawn: [...drawn, 700, 701] })).toEqual([702, 703]);
   });
 
+  it('comes from another text that agrees in more tokens, and ends where that does', () => {
+    const others = (...texts: number[][]) => Int32Array.from(texts.flatMap((text) => [...text, -1]));
+    const prompt = Int32Array.of(1, 2, 3, 10, 11, 12, 1, 2, 3);
+    const draftFrom = (...texts: number[][]) => [...new TokenHistory(prompt).draft(7, others(...texts))];
+    expect(draftFrom()).toEqual([10, 11, 12]);
+    expect(draftFrom([9, 1, 2, 3, 20, 21])).toEqual([10, 11, 12]);
+    expect(draftFrom([12, 1, 2, 3, 20, 21, 22, 23, 24])).toEqual([20, 21, 22, 23]);
+    expect(draftFrom([12, 1, 2, 3, 20, 21, 22, 23, 24], [12, 1, 2, 3, 30])).toEqual([30]);
+    expect(draftFrom([12, 1, 2, 3])).toEqual([10, 11, 12]);
+    expect(draftFrom([11, 12, 1], [2, 3, 40, 41])).toEqual([10, 11, 12]);
+  });
+
+  it('does not follow from two tokens of another text', () => {
+    const history = new TokenHistory(Int32Array.of(7, 1, 2));
+    expect([...history.draft(7, Int32Array.of(8, 1, 2, 3, 4, -1))]).toEqual([]);
+    expect([...history.draft(7, Int32Array.of(7, 1, 2, 3, 4, -1))]).toEqual([3, 4]);
+  });
+
+  it('has no more tokens of another text than are wanted', () => {
+    const text = Array.from({ length: 30 }, (_, at) => at);
+    const history = new TokenHistory(Int32Array.from(text.slice(0, 20)));
+    const others = Int32Array.from([...text, -1]);
+    expect([...history.draft(4, others)]).toEqual([20, 21, 22, 23]);
+    expect([...history.draft(2, others)]).toEqual([]);
+    expect([...history.draft(0, others)]).toEqual([]);
+  });
+
   it('leaves the prompt as it is', () => {
     const prompt = Int32Array.of(1, 2);
     const histories = [new TokenHistory(prompt), new TokenHistory(prompt)];
