@@ -15,7 +15,6 @@ import type { GenerateRequest, Sampling } from '../src/engine/request.js';
 import {
   compiledFiles,
   type DecoderManifest,
-  decodeWidth,
   type EncoderManifest,
   readManifest,
 } from '../src/models/manifest.js';
@@ -143,7 +142,7 @@ async function decode(
     const said = randomPrompt(repeats ? 8 : length, model.vocabularySize);
     const prompt = Int32Array.from({ length }, (_, index) => said[index % said.length]!);
     // Of a sequence that repeats itself a step may bring several tokens.
-    const maxTokens = decodeWidth * (count + warmUp + 2);
+    const maxTokens = model.decodeWidth * (count + warmUp + 2);
     const sampling = { ...drawing, temperature: repeats ? 0 : 100 };
     engine.generate(request(model, { prompt, choices: batch, maxTokens, sampling }));
     const decoded = engine.counters().decodeTokens;

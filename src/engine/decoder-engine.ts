@@ -81,6 +81,7 @@ export class DecoderEngine implements StepEngine {
       maxBatchTokens,
       cuts,
       restorable: (request) => this.#cache.restorable(request),
+      decodeWidth: shape.decodeWidth,
       draft: ({ choice, generation }, most) =>
         choice!.history.draft(most, this.#saidBefore.of(generation.request.scope)),
     });

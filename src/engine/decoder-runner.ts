@@ -9,6 +9,8 @@ export interface DecoderShape {
   readonly headSize: number;
   readonly vocabularySize: number;
   readonly kvFormat: KvFormat;
+  /** Up to how many new tokens of a row that has a past are computed at once as one after the other, to the bit. */
+  readonly decodeWidth: number;
 }
 
 /**

@@ -1,4 +1,3 @@
-import { decodeWidth } from '../models/manifest.js';
 import type { PromptCuts } from './prompt-cuts.js';
 import type { GenerateRequest } from './request.js';
 import type { Choice, Generation, Sequence } from './sequence.js';
@@ -15,6 +14,8 @@ export interface SchedulerSettings {
   readonly cuts: PromptCuts;
   /** Tokens at the beginning of a prompt that need not be read again: whole chunks, and not the last token. */
   readonly restorable?: (request: GenerateRequest) => number;
+  /** New tokens of a row in a decode step, drafts included: 1 when left out. */
+  readonly decodeWidth?: number;
   /** At most `most` tokens that may follow the one that a sequence has drawn last. */
   readonly draft?: (sequence: Sequence, most: number) => Int32Array;
 }
@@ -183,9 +184,9 @@ export class Scheduler {
   /** Drafts never are so many that the choice could not draw all of them, and one more. */
   #withDrafts(chunk: Chunk): Chunk {
     const { generation, choice } = chunk.sequence;
-    const left = generation.maxDrawn - choice!.drawn;
-    const drafts = this.#settings.draft?.(chunk.sequence, Math.min(decodeWidth, left) - 1);
-    return drafts ? { ...chunk, drafts } : chunk;
+    const { decodeWidth = 1, draft } = this.#settings;
+    const most = Math.min(decodeWidth, generation.maxDrawn - choice!.drawn) - 1;
+    return draft && most > 0 ? { ...chunk, drafts: draft(chunk.sequence, most) } : chunk;
   }
 
   #nextPrefill(): Step | undefined {

@@ -20,12 +20,6 @@ export const kvFormatSchema = z.enum(['float32', 'int8']);
 export type KvFormat = z.infer<typeof kvFormatSchema>;
 
 /**
- * Up to how many new positions of one sequence that has a past are computed as they would be one after the other, to the
- * bit where the cache is in bytes.
- */
-export const decodeWidth = 16;
-
-/**
  * The first output of a decoder's graph, a sequence. onnxruntime-node returns no sequences, and when it finds that one is
  * wanted the graph has run, the other outputs are written and none of them has been copied: see `OnnxSession.runInto`.
  */
@@ -57,6 +51,8 @@ export const decoderManifestSchema = z.object({
   kvHeads: z.int().positive(),
   headSize: z.int().positive(),
   kvFormat: kvFormatSchema,
+  /** Up to how many new positions of a sequence that has a past are computed at once as one after the other, to the bit. */
+  decodeWidth: z.int().positive(),
   /** Tokens that end a turn; generation stops at any of them and they are never part of the text. */
   endTokens: z.array(z.int()),
   /** The template source (Jinja) that renders messages into a prompt; null when the model has none. */

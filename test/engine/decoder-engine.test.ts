@@ -3,7 +3,6 @@ import { DecoderEngine, type DecoderEngineSettings } from '../../src/engine/deco
 import { bytesPerPosition } from '../../src/engine/kv-cache.js';
 import { Random } from '../../src/engine/random.js';
 import type { EngineEvent, GenerateRequest } from '../../src/engine/request.js';
-import { decodeWidth } from '../../src/models/manifest.js';
 import { FakeDecoderRunner, fakeGreedy, fakeLogits, fakeShape } from './support/fake-decoder-runner.js';
 import { alone, drain, generateRequest, greedy, prompt, tokensOf } from './support/requests.js';
 
@@ -261,7 +260,7 @@ describe('drafts', () => {
     // Of the prompt two steps, the second of which brings the first token.
     expect(steps).toBe(101 - acceptedDraftTokens);
     expect(steps).toBeLessThan(20);
-    expect(Math.max(...runner.runs.slice(2).map(({ width }) => width))).toBe(decodeWidth);
+    expect(Math.max(...runner.runs.slice(2).map(({ width }) => width))).toBe(fakeShape.decodeWidth);
     expect(engine.counters()).toMatchObject({ running: 0, kvBytesUsed: 0 });
   });
 

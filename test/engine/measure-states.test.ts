@@ -14,6 +14,7 @@ const shape: DecoderShape = {
   headSize: 4,
   vocabularySize: 10,
   kvFormat: 'int8',
+  decodeWidth: 1,
 };
 const parts = ['key', 'value', 'mixed'] as const;
 const widthOf = (part: (typeof parts)[number]) =>

@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compiledFiles, type Manifest, manifestFormat, type WeightFormat } from '../manifest.js';
-import type { MeasuredStates } from './attention-graph.js';
+import { decodeWidth, type MeasuredStates } from './attention-graph.js';
 import type { Checkpoint, DecoderConfig, EncoderConfig } from './checkpoint.js';
 import { buildDecoderGraph } from './decoder-graph.js';
 import { buildEncoderGraph, takesTokenTypes } from './encoder-graph.js';
@@ -112,8 +112,13 @@ function describe(checkpoint: Checkpoint, weights: WeightFormat): Manifest {
     contextLength: config.contextLength,
   } as const;
   return config.kind === 'decoder'
-    ? { ...common, ...describeDecoder(checkpoint, config), kvFormat: projections[weights].kvFormat }
+    ? { ...common, ...describeDecoder(checkpoint, config), ...describeCache(projections[weights]) }
     : { ...common, ...describeEncoder(config) };
+}
+
+/** Products with a cache in float32 are summed in another order for several positions than for one. */
+function describeCache({ kvFormat }: Projection) {
+  return { kvFormat, decodeWidth: kvFormat === 'int8' ? decodeWidth : 1 };
 }
 
 function describeDecoder(checkpoint: Checkpoint, config: DecoderConfig) {

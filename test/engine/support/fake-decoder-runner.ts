@@ -13,6 +13,7 @@ export const fakeShape: DecoderShape = {
   headSize: 3,
   vocabularySize: 64,
   kvFormat: 'float32',
+  decodeWidth: 16,
 };
 
 /** Logits that depend on every token and its place. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { decodeWidth } from '../../../src/models/compile/attention-graph.js';
 import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
-import { decodeWidth } from '../../../src/models/manifest.js';
 import { type AttentionOptions, type AttentionRow, openAttention } from './attention-fixture.js';
 import { attend, normHeads, rotate } from './attention-reference.js';
 import { smallDecoder } from './small-decoder.js';

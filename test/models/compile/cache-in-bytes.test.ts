@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { DecoderShape } from '../../../src/engine/decoder-runner.js';
 import { measureDecoder } from '../../../src/engine/measure-states.js';
 import { OnnxSession } from '../../../src/engine/onnx-session.js';
+import { decodeWidth } from '../../../src/models/compile/attention-graph.js';
 import type { DecoderConfig } from '../../../src/models/compile/checkpoint.js';
 import { buildDecoderGraph } from '../../../src/models/compile/decoder-graph.js';
 import { ExternalData } from '../../../src/models/compile/external-data.js';
@@ -12,7 +13,6 @@ import { Graph } from '../../../src/models/compile/graph.js';
 import type { Projection } from '../../../src/models/compile/projection.js';
 import { RowReaches } from '../../../src/models/compile/row-reaches.js';
 import { StateScales } from '../../../src/models/compile/state-scales.js';
-import { decodeWidth } from '../../../src/models/manifest.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { compiled, extend, openFixture } from './compiled-fixture.js';
 
@@ -34,7 +34,7 @@ const prompt = [1, 85, 91, 293, 20, 33, 400, 7, 9, ...Array.from({ length: 12 },
 async function open(fixture: string) {
   const checkpoint = await openFixture(fixture);
   const config = checkpoint.config as DecoderConfig;
-  const shape: DecoderShape = { ...config, kvFormat: 'int8' };
+  const shape: DecoderShape = { ...config, kvFormat: 'int8', decodeWidth };
   const folder = await temporaryFolder();
   const data = await ExternalData.create(join(folder, 'weights'));
   const graph = new Graph(data, 'weights');
@@ -67,8 +67,12 @@ async function open(fixture: string) {
   const exact = await compiled(checkpoint, 'float32');
   return {
     model: { session, shape },
-    exact: (await extend({ session: exact.session, shape: { ...config, kvFormat: 'float32' } }, prompt))
-      .logits,
+    exact: (
+      await extend(
+        { session: exact.session, shape: { ...config, kvFormat: 'float32', decodeWidth: 1 } },
+        prompt,
+      )
+    ).logits,
   };
 }
 

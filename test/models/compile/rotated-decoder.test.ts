@@ -22,7 +22,10 @@ test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
           signal: new AbortController().signal,
         });
       });
-      return extend({ session, shape: { ...config, kvFormat: 'float32' } }, [1, 85, 91, 293, 20, 33]);
+      return extend(
+        { session, shape: { ...config, kvFormat: 'float32', decodeWidth: 1 } },
+        [1, 85, 91, 293, 20, 33],
+      );
     };
     const plain = await run({ config, tensors: checkpoint });
     const rotated = await run(rotateStream({ config, tensors: checkpoint }));

@@ -27,6 +27,7 @@ export const decoderManifest: DecoderManifest = {
   kvHeads: 2,
   headSize: 16,
   kvFormat: 'float32',
+  decodeWidth: 1,
   endTokens: [2],
   chatTemplate: readFixture('decoder/llama-tied', 'chat_template.jinja'),
   beginText: '<|im_start|>',
