@@ -1,5 +1,5 @@
 import type { DecoderBatch, DecoderOutput, DecoderRunner, DecoderShape } from './decoder-runner.js';
-import type { KvLayer, KvTensor } from './kv-plane.js';
+import type { KvTensor } from './kv-plane.js';
 import type { OnnxSession, Tensor } from './onnx-session.js';
 
 /** A decoder's graph in an ONNX Runtime session, which it owns. */
@@ -9,7 +9,8 @@ export class OnnxDecoderRunner implements DecoderRunner {
   #logits = new Float32Array(0);
   #topLogits = new Float32Array(0);
   #topTokens = new Int32Array(0);
-  #cache: CacheTensors | undefined;
+  /** The cache of the last run, and its tensors: a hundred, which are made again only for another. */
+  #cache: (CacheTensors & { readonly of: DecoderBatch['cache'] }) | undefined;
 
   constructor(session: OnnxSession, shape: DecoderShape) {
     this.#session = session;
@@ -19,7 +20,7 @@ export class OnnxDecoderRunner implements DecoderRunner {
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
     const { wanted, top, cache } = batch;
     const { vocabularySize } = this.shape;
-    if (this.#cache?.of !== cache) this.#cache = new CacheTensors(cache);
+    if (this.#cache?.of !== cache) this.#cache = { of: cache, ...cacheTensors(cache) };
     const { past, present } = this.#cache;
     const width = top ?? vocabularySize;
     const feeds = { ...batchTensors(batch), ...past };
@@ -49,22 +50,15 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 }
 
-/** A cache as inputs and as outputs of the graph: a hundred tensors, which are made again only for another cache. */
-class CacheTensors {
-  readonly of: DecoderBatch['cache'];
-  readonly past: Record<string, Tensor>;
-  readonly present: Record<string, Tensor>;
-
-  constructor(cache: DecoderBatch['cache']) {
-    this.of = cache;
-    this.past = cacheTensors('past', cache);
-    this.present = cacheTensors('present', cache);
-  }
+/** The same tensors as inputs and as outputs of the graph, which writes into them. */
+interface CacheTensors {
+  readonly past: Readonly<Record<string, Tensor>>;
+  readonly present: Readonly<Record<string, Tensor>>;
 }
 
 /** A batch as the inputs of a decoder's graph. */
 export function decoderFeeds(batch: DecoderBatch): Record<string, Tensor> {
-  return { ...batchTensors(batch), ...cacheTensors('past', batch.cache) };
+  return { ...batchTensors(batch), ...cacheTensors(batch.cache).past };
 }
 
 function batchTensors({
@@ -85,13 +79,14 @@ function batchTensors({
   };
 }
 
-function cacheTensors(prefix: string, cache: readonly KvLayer<KvTensor>[]): Record<string, Tensor> {
-  const tensors: Record<string, Tensor> = {};
-  for (const [layer, { keys, values }] of cache.entries()) {
-    tensors[`${prefix}.${layer}.key`] = kvTensor(keys);
-    tensors[`${prefix}.${layer}.value`] = kvTensor(values);
-  }
-  return tensors;
+function cacheTensors(cache: DecoderBatch['cache']): CacheTensors {
+  const tensors = cache.flatMap(({ keys, values }, layer): [string, Tensor][] => [
+    [`${layer}.key`, kvTensor(keys)],
+    [`${layer}.value`, kvTensor(values)],
+  ]);
+  const named = (prefix: string) =>
+    Object.fromEntries(tensors.map(([name, tensor]) => [`${prefix}.${name}`, tensor]));
+  return { past: named('past'), present: named('present') };
 }
 
 function kvTensor({ data, dims }: KvTensor): Tensor {

@@ -27,7 +27,7 @@ export class SaidBefore {
 
 /** Texts one after the other, of which the oldest make room for the latest. */
 class Texts {
-  #all = new Int32Array(0);
+  readonly #all = new Int32Array(2 * tokensOfScope);
   #length = 0;
 
   get tokens(): Int32Array {
@@ -36,24 +36,12 @@ class Texts {
 
   add(text: Int32Array): void {
     const added = text.subarray(-(tokensOfScope - 1));
-    const needed = this.#length + added.length + 1;
-    if (needed > 2 * tokensOfScope) this.#dropOldest();
-    if (this.#length + added.length + 1 > this.#all.length) this.#grow(added.length + 1);
+    if (this.#length + added.length + 1 > this.#all.length) {
+      this.#all.copyWithin(0, this.#length - tokensOfScope, this.#length);
+      this.#length = tokensOfScope;
+    }
     this.#all.set(added, this.#length);
-    this.#length += added.length + 1;
-    this.#all[this.#length - 1] = -1;
-  }
-
-  #dropOldest(): void {
-    const kept = Math.min(this.#length, tokensOfScope);
-    this.#all.copyWithin(0, this.#length - kept, this.#length);
-    this.#length = kept;
-  }
-
-  #grow(by: number): void {
-    const size = Math.min(2 * tokensOfScope, Math.max(2 * this.#all.length, this.#length + by));
-    const larger = new Int32Array(size);
-    larger.set(this.tokens);
-    this.#all = larger;
+    this.#length += added.length;
+    this.#all[this.#length++] = -1;
   }
 }
