@@ -14,7 +14,7 @@ import { decimal, integer } from '../src/cli/option-values.js';
 import { freePort } from './api/servers.js';
 import { compare, formatComparison, type Run, undisturbed } from './compare/comparison.js';
 import { headrace } from './compare/headrace-server.js';
-import { llamaServer } from './compare/llama-server.js';
+import { llamaServer, quickestFlags } from './compare/llama-server.js';
 import { waitUntilQuiet, watchMachine } from './compare/machine.js';
 import type { ServerKind } from './compare/server.js';
 import type { Send } from './load/exchange.js';
@@ -43,7 +43,7 @@ const options = addRequestOptions(
     .requiredOption('--llama-server <path>', "llama.cpp's llama-server")
     .requiredOption('--gguf-q8 <file>', 'the model with Q8_0 weights')
     .option('--gguf-q4 <file>', 'the model with Q4_0 weights')
-    .option('--llama-flags <flags>', 'how to run it', '-t 2 -np 32 -c 16384 -fa off --cache-ram 0')
+    .option('--llama-flags <flags>', 'how to run it', await quickestFlags())
     .option('--headrace <path>', 'the built command', 'dist/cli/main.js')
     .option('--model <id>', 'the model of the catalogue that is the same', 'SmolLM2-135M-Instruct')
     .option('--end-tokens <ids>', 'tokens with which it ends an answer', '2')

@@ -18,6 +18,7 @@ import {
   type EncoderManifest,
   readManifest,
 } from '../src/models/manifest.js';
+import { chunkTokens, maxBatchTokens } from '../src/worker/engine-settings.js';
 import { type OperatorShares, profileOperators } from './engine/operator-profile.js';
 
 type Spent = DecoderEngine['spentMs'];
@@ -94,8 +95,8 @@ function buildEngine(runner: OnnxDecoderRunner, model: DecoderManifest): Decoder
     maxSequences: 32,
     contextLength: model.contextLength,
     kvBytes: 4 * 2 ** 30,
-    maxBatchTokens: 256,
-    chunkTokens: 128,
+    maxBatchTokens: maxBatchTokens.decoder,
+    chunkTokens,
     prefixBytes: 0,
   });
 }
@@ -195,7 +196,7 @@ function profile(
 async function benchEncoder(model: EncoderManifest): Promise<Row[]> {
   const engine = new EncoderEngine(new OnnxEncoderRunner(session, model), {
     contextLength: model.contextLength,
-    maxBatchTokens: 2048,
+    maxBatchTokens: maxBatchTokens.encoder,
   });
   const measured: Row[] = [];
   for (const length of [32, 100, 256]) {

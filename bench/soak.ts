@@ -10,6 +10,7 @@ import { Command } from 'commander';
 import { integer } from '../src/cli/option-values.js';
 import type { EngineSettings } from '../src/engine/engine.js';
 import { startEngineThread } from '../src/engine/engine-thread.js';
+import { chunkTokens, maxBatchTokens } from '../src/worker/engine-settings.js';
 import { runSoak, type SoakReport } from './soak/run-soak.js';
 
 interface Options {
@@ -43,8 +44,8 @@ const settings: EngineSettings = {
   contextLength: Number.MAX_SAFE_INTEGER,
   kvBytes,
   prefixBytes: Math.floor(kvBytes / 8),
-  maxBatchTokens: 256,
-  chunkTokens: 128,
+  maxBatchTokens: maxBatchTokens.decoder,
+  chunkTokens,
   threads: options.threads,
 };
 

@@ -9,13 +9,13 @@ import type { Config } from '../platform/config.js';
  * Tokens of prefill, or of an encoder's batch, in one step: a longer step would keep the other requests' next token
  * waiting, and a cancelled request in its slot.
  */
-const maxBatchTokens = { decoder: 448, encoder: 512 } as const;
+export const maxBatchTokens = { decoder: 448, encoder: 512 } as const;
 
 /**
  * Tokens between the cuts of a prompt. Longer chunks read a long prompt quicker, since each run costs 8 ms for a 30-layer model
  * however short it is; shorter ones find more of a prompt that begins like an earlier one.
  */
-const chunkTokens = 128;
+export const chunkTokens = 128;
 
 /** Positions of one sequence that are served: what the catalogue says, and at most what the model was made for. */
 export function servedContext(manifest: Manifest, entry: CatalogueModel): number {
