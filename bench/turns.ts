@@ -46,7 +46,9 @@ const lengths = Array.from({ length: rows }, (_, row) =>
 );
 /** The rows of a decoder's step: prompts of so many tokens, or one token each behind as many positions. */
 const batch: BatchRow[] = lengths.map((length, row) =>
-  values.prefill ? { cached: 0, tokens: tokens(length) } : { cached: length, tokens: [5 + row] },
+  values.prefill
+    ? { cached: 0, tokens: tokens(length), whole: false }
+    : { cached: length, tokens: [5 + row], whole: false },
 );
 const longest = Math.max(...lengths) + 1;
 
@@ -87,8 +89,7 @@ async function decode(session: OnnxSession, manifest: DecoderManifest): Promise<
   // What the cache has must be written once: memory that never was is one page for all of it, which costs no time to read.
   for (const [row, length] of lengths.entries()) {
     await runner.run({
-      ...batches.build([{ cached: 0, tokens: tokens(length) }]),
-      top: 1,
+      ...batches.build([{ cached: 0, tokens: tokens(length), whole: false }]),
       cache: cache.view(row, 1),
     });
   }

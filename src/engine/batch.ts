@@ -9,6 +9,8 @@ export interface BatchRow {
   readonly tokens: ArrayLike<number>;
   /** How many of its last tokens' logits are wanted; 1 when left out. An idle row has those of one token. */
   readonly wanted?: number;
+  /** Whether all their logits are wanted, which they are when left out, or the largest only. */
+  readonly whole?: boolean;
 }
 
 /** Builds the inputs of runs in arrays that are used again for the next one. */
@@ -16,6 +18,7 @@ export class BatchBuilder {
   #ids = new BigInt64Array(0);
   #lengths = new Int32Array(0);
   #wanted = new BigInt64Array(0);
+  #whole = new BigInt64Array(0);
   readonly #longest = new Int32Array(1);
 
   /**
@@ -30,16 +33,23 @@ export class BatchBuilder {
     }
     if (this.#lengths.length < rows.length) this.#lengths = new Int32Array(rows.length);
     const count = rows.reduce((sum, { wanted = 1 }) => sum + wanted, 0);
-    if (this.#wanted.length < count) this.#wanted = new BigInt64Array(count);
+    if (this.#wanted.length < count) {
+      this.#wanted = new BigInt64Array(count);
+      this.#whole = new BigInt64Array(count);
+    }
     let filled = 0;
+    let filledWhole = 0;
     this.#longest[0] = width + Math.max(...rows.map(({ cached }) => cached));
-    for (const [row, { cached, tokens, wanted = 1 }] of rows.entries()) {
+    for (const [row, { cached, tokens, wanted = 1, whole = true }] of rows.entries()) {
       for (let column = 0; column < width; column++) {
         this.#ids[row * width + column] = BigInt(column < tokens.length ? tokens[column]! : 0);
       }
       this.#lengths[row] = cached + width - 1;
       const end = row * width + Math.max(1, tokens.length);
-      for (let place = end - wanted; place < end; place++) this.#wanted[filled++] = BigInt(place);
+      for (let token = end - wanted; token < end; token++) {
+        if (whole) this.#whole[filledWhole++] = BigInt(filled);
+        this.#wanted[filled++] = BigInt(token);
+      }
     }
     return {
       rows: rows.length,
@@ -48,6 +58,7 @@ export class BatchBuilder {
       lengths: this.#lengths.subarray(0, rows.length),
       longest: this.#longest,
       wanted: this.#wanted.subarray(0, count),
+      whole: this.#whole.subarray(0, filledWhole),
     };
   }
 }

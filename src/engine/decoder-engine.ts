@@ -10,7 +10,7 @@ import type { EngineCounters, EngineEvent, GenerateRequest } from './request.js'
 import { SaidBefore } from './said-before.js';
 import { SamplerScratch } from './sampler.js';
 import { type Chunk, Scheduler, type Step } from './scheduler.js';
-import { type Scores, scoresOf, topFor } from './scores.js';
+import { neededScores, type Scores, scoresOf } from './scores.js';
 import { type Choice, createGeneration, type Generation, type Sequence } from './sequence.js';
 import { Stopwatch } from './stopwatch.js';
 
@@ -218,9 +218,10 @@ export class DecoderEngine implements StepEngine {
   }
 
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
+    const needed = chunks.map((chunk) => neededScores(chunk, this.#runner.shape.vocabularySize));
     const inputs = {
-      ...this.#batches.build(chunks.map(batchRow)),
-      top: topFor(chunks, this.#runner.shape.vocabularySize),
+      ...this.#batches.build(chunks.map((chunk, row) => ({ ...batchRow(chunk), whole: needed[row]!.whole }))),
+      top: Math.max(...needed.map(({ top }) => top)),
     };
     this.#cache.fit(this.#scheduler, inputs.longest[0]);
     const cache = this.#cache.view(chunks[0]!.sequence.row, chunks.length);
@@ -259,8 +260,8 @@ export class DecoderEngine implements StepEngine {
     return scoresOf(output, place, this.#runner.shape.vocabularySize);
   }
 
-  #mustBeFinite({ generation }: Sequence, { logits }: Scores, events: EngineEvent[]): void {
-    if (Number.isFinite(logits[0])) return;
+  #mustBeFinite({ generation }: Sequence, { top }: Scores, events: EngineEvent[]): void {
+    if (Number.isFinite(top.logits[0])) return;
     this.#fail(generation, 'the model gave a result that is not a number', events);
   }
 

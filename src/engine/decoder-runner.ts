@@ -32,28 +32,38 @@ export interface DecoderBatch {
   readonly longest: Int32Array;
   /** [W]: which of the B * S new tokens' logits are wanted, counted row by row. */
   readonly wanted: BigInt64Array;
-  /** How many of the largest logits the caller is content with, at most all that there are; it wants all when left out. */
-  readonly top?: number | undefined;
+  /** How many of the largest logits are wanted of each, K: at most all that there are, 1 when left out. */
+  readonly top?: number;
+  /** [F]: which of the W tokens all logits are wanted of. */
+  readonly whole: BigInt64Array;
   /** By layer, what the cache has of the B rows. */
   readonly cache: readonly KvLayer<KvTensor>[];
 }
 
 /** The largest logits of each token wanted, the largest first and of equals the lower token. */
 export interface TopLogits {
-  /** How many there are of each. */
+  /** K: how many there are of each. */
   readonly count: number;
-  /** [W, count] */
+  /** [W, K] */
   readonly tokens: Int32Array;
-  /** [W, count] */
+  /** [W, K] */
   readonly logits: Float32Array;
+}
+
+/** All logits of some of the tokens wanted; of many tokens they are megabytes. */
+export interface WholeLogits {
+  /** [F]: which of the W tokens. */
+  readonly places: BigInt64Array;
+  /** [F, vocabulary] */
+  readonly logits: Float32Array;
+  /** [F]: the log-probability of the likeliest token under softmax. */
+  readonly likeliest: Float32Array;
 }
 
 /** The outputs of one run; the arrays hold them until the next one. */
 export interface DecoderOutput {
-  /** [W, vocabulary]; nothing when `top` is there. */
-  readonly logits: Float32Array;
-  /** There when the caller was content with it, and the runner can do so: all logits of many rows are megabytes. */
-  readonly top?: TopLogits;
+  readonly top: TopLogits;
+  readonly whole: WholeLogits;
 }
 
 /** Runs a decoder's graph. */

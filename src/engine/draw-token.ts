@@ -1,6 +1,6 @@
 import { tokenLogprobs } from './logprobs.js';
 import type { TokenEvent } from './request.js';
-import type { Scores } from './scores.js';
+import type { AllScores, Scores } from './scores.js';
 import type { Choice } from './sequence.js';
 import type { Stopwatch } from './stopwatch.js';
 
@@ -17,7 +17,7 @@ export type DrawnToken = Pick<TokenEvent, 'token' | 'logprob' | 'topLogprobs'>;
 export class GrammarFailure extends Error {}
 
 /**
- * Draws the next token of a choice by its scores, all of them where it has a grammar.
+ * Draws the next token of a choice by its scores, of which `neededScores` says what must be there.
  * @throws GrammarFailure when its grammar cannot go on
  */
 export async function drawToken(
@@ -39,15 +39,24 @@ export async function drawToken(
 
 function draw(
   { sampler, grammar }: Choice,
-  { logits, tokens }: Scores,
+  { top, all }: Scores,
   { topLogprobs, stopwatch }: DrawTokenOptions,
   allowed?: Int32Array,
 ): DrawnToken {
   return stopwatch.time('sample', () => {
-    const token = tokens ? sampler.sampleTop(tokens, logits) : sampler.sample(logits, allowed);
+    const isOfTop = !grammar && sampler.neededLogits() <= top.tokens.length;
+    const token = isOfTop
+      ? sampler.sampleTop(top.tokens, top.logits)
+      : sampler.sample(wanted(all).logits, allowed);
     grammar?.accept(token);
-    return topLogprobs === undefined ? { token } : { token, ...tokenLogprobs(logits, token, topLogprobs) };
+    if (topLogprobs === undefined) return { token };
+    return { token, ...tokenLogprobs({ top, all: wanted(all) }, token, topLogprobs) };
   });
+}
+
+function wanted(all: AllScores | undefined): AllScores {
+  if (!all) throw new Error('All logits are needed and were not asked for. This is a bug.');
+  return all;
 }
 
 function note(choice: Choice, drawn: DrawnToken): DrawnToken {

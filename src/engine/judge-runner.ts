@@ -77,9 +77,9 @@ export class JudgeRunner implements EncoderRunner {
   async #read(pieces: readonly BatchRow[], cache: readonly KvLayer<KvTensor>[]): Promise<Float32Array> {
     const { vocabularySize } = this.#runner.shape;
     const { yes, no } = this.#answers;
-    const { logits } = await this.#runner.run({ ...this.#batches.build(pieces), cache });
+    const { whole } = await this.#runner.run({ ...this.#batches.build(pieces), cache });
     return Float32Array.from(pieces, (_, row) => {
-      const own = logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+      const own = whole.logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
       return own[yes]! - own[no]!;
     });
   }

@@ -6,9 +6,8 @@ import type { OnnxSession, Tensor } from './onnx-session.js';
 export class OnnxDecoderRunner implements DecoderRunner {
   readonly shape: DecoderShape;
   readonly #session: OnnxSession;
-  #logits = new Float32Array(0);
-  #topLogits = new Float32Array(0);
-  #topTokens = new Int32Array(0);
+  #top = { logits: new Float32Array(0), tokens: new Int32Array(0) };
+  #whole = { logits: new Float32Array(0), likeliest: new Float32Array(0) };
   /** The cache of the last run, and its tensors: a hundred, which are made again only for another. */
   #cache: (CacheTensors & { readonly of: DecoderBatch['cache'] }) | undefined;
 
@@ -18,31 +17,47 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
-    const { wanted, top, cache } = batch;
-    const { vocabularySize } = this.shape;
+    const { cache } = batch;
     if (this.#cache?.of !== cache) this.#cache = { of: cache, ...cacheTensors(cache) };
     const { past, present } = this.#cache;
-    const width = top ?? vocabularySize;
-    const feeds = { ...batchTensors(batch), ...past };
-    const size = wanted.length * width;
-    const dims = [wanted.length, width];
-    if (top === undefined) {
-      if (this.#logits.length < size) this.#logits = new Float32Array(size);
-      const logits = this.#logits.subarray(0, size);
-      await this.#session.runInto(feeds, { logits: { type: 'float32', data: logits, dims }, ...present });
-      return { logits };
+    const { tensors, output } = this.#outputs(batch);
+    await this.#session.runInto({ ...batchTensors(batch), ...past }, { ...tensors, ...present });
+    return output;
+  }
+
+  /** What the graph is to write, and where. */
+  #outputs({ wanted, top: count = 1, whole: places }: DecoderBatch) {
+    const { vocabularySize } = this.shape;
+    const [rows, wholeRows] = [wanted.length, places.length];
+    if (this.#top.logits.length < rows * count) {
+      this.#top = { logits: new Float32Array(rows * count), tokens: new Int32Array(rows * count) };
     }
-    if (this.#topLogits.length < size) {
-      this.#topLogits = new Float32Array(size);
-      this.#topTokens = new Int32Array(size);
+    if (this.#whole.likeliest.length < wholeRows) {
+      this.#whole = {
+        logits: new Float32Array(wholeRows * vocabularySize),
+        likeliest: new Float32Array(wholeRows),
+      };
     }
-    const [logits, tokens] = [this.#topLogits.subarray(0, size), this.#topTokens.subarray(0, size)];
-    await this.#session.runInto(feeds, {
-      'top.logits': { type: 'float32', data: logits, dims },
-      'top.tokens': { type: 'int32', data: tokens, dims },
-      ...present,
-    });
-    return { logits: new Float32Array(0), top: { count: width, tokens, logits } };
+    const top = {
+      count,
+      logits: this.#top.logits.subarray(0, rows * count),
+      tokens: this.#top.tokens.subarray(0, rows * count),
+    };
+    const whole = {
+      places,
+      logits: this.#whole.logits.subarray(0, wholeRows * vocabularySize),
+      likeliest: this.#whole.likeliest.subarray(0, wholeRows),
+    };
+    const tensors: Record<string, Tensor> = {
+      'top.logits': { type: 'float32', data: top.logits, dims: [rows, count] },
+      'top.tokens': { type: 'int32', data: top.tokens, dims: [rows, count] },
+      // ONNX Runtime does not agree about the dimensions of what is empty.
+      ...(wholeRows > 0 && {
+        logits: { type: 'float32', data: whole.logits, dims: [wholeRows, vocabularySize] },
+        likeliest: { type: 'float32', data: whole.likeliest, dims: [wholeRows] },
+      }),
+    };
+    return { tensors, output: { top, whole } };
   }
 
   async close(): Promise<void> {
@@ -68,14 +83,16 @@ function batchTensors({
   lengths,
   longest,
   wanted,
-  top,
+  top = 1,
+  whole,
 }: Omit<DecoderBatch, 'cache'>): Record<string, Tensor> {
   return {
     input_ids: { type: 'int64', data: inputIds, dims: [rows, width] },
     lengths: { type: 'int32', data: lengths, dims: [rows] },
     longest: { type: 'int32', data: longest, dims: [1] },
     wanted: { type: 'int64', data: wanted, dims: [wanted.length] },
-    top: { type: 'int64', data: BigInt64Array.of(BigInt(top ?? 1)), dims: [1] },
+    top: { type: 'int64', data: BigInt64Array.of(BigInt(top)), dims: [1] },
+    whole: { type: 'int64', data: whole, dims: [whole.length] },
   };
 }
 

@@ -1,41 +1,57 @@
 import type { DecoderOutput } from './decoder-runner.js';
 import type { Chunk } from './scheduler.js';
 
-/** What a token is drawn by: all logits, or those of some tokens. */
+/** What a token is drawn by. */
 export interface Scores {
+  /** The largest logits and their tokens, the largest first and of equals the lower token. */
+  readonly top: { readonly logits: Float32Array; readonly tokens: Int32Array };
+  /** There when all were wanted. */
+  readonly all?: AllScores;
+}
+
+export interface AllScores {
+  /** [vocabulary] */
   readonly logits: Float32Array;
-  readonly tokens?: Int32Array;
+  /** What a logit is less by as a log-probability. */
+  readonly normalizer: number;
+}
+
+/** What must be known behind the wanted tokens of a chunk to draw from them. */
+export interface NeededScores {
+  /** How many of the largest logits. */
+  readonly top: number;
+  /** Whether all. */
+  readonly whole: boolean;
 }
 
 /** Logits of a token that the graph selects rather than that all are looked at, of which there are tens of thousands. */
 const mostTop = 64;
 
 /** The scores behind the token that was wanted `place`th. */
-export function scoresOf({ logits, top }: DecoderOutput, place: number, vocabularySize: number): Scores {
-  const width = top ? top.count : vocabularySize;
-  const own = <Numbers extends Float32Array | Int32Array>(all: Numbers) =>
-    all.subarray(place * width, (place + 1) * width) as Numbers;
-  return top ? { logits: own(top.logits), tokens: own(top.tokens) } : { logits: own(logits) };
+export function scoresOf({ top, whole }: DecoderOutput, place: number, vocabularySize: number): Scores {
+  const from = place * top.count;
+  const largest = {
+    logits: top.logits.subarray(from, from + top.count),
+    tokens: top.tokens.subarray(from, from + top.count),
+  };
+  const row = whole.places.indexOf(BigInt(place));
+  if (row === -1) return { top: largest };
+  const logits = whole.logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+  return { top: largest, all: { logits, normalizer: largest.logits[0]! - whole.likeliest[row]! } };
 }
 
-/**
- * How many of the largest logits decide whatever is drawn when chunks have run; undefined when it is more than are worth
- * selecting, or all.
- */
-export function topFor(chunks: readonly Chunk[], vocabularySize: number): number | undefined {
-  const needed = Math.max(...chunks.map(neededBy));
-  return needed <= Math.min(mostTop, vocabularySize) ? needed : undefined;
-}
-
-function neededBy({ sequence, tokens, drafts }: Chunk): number {
+/** See {@link NeededScores}. */
+export function neededScores({ sequence, tokens, drafts }: Chunk, vocabularySize: number): NeededScores {
   const { generation, cached, choice } = sequence;
   const { prompt, topLogprobs } = generation.request;
-  if (tokens === 0 || cached + tokens < prompt.length) return 1;
-  if (topLogprobs !== undefined) return Number.POSITIVE_INFINITY;
+  if (tokens === 0 || cached + tokens < prompt.length) return { top: 1, whole: false };
   const drawing = choice ? [choice] : generation.choices;
-  return Math.max(
+  const most = Math.min(mostTop, vocabularySize);
+  const drawn = Math.max(
     ...drawing.map(({ grammar, sampler }) =>
       grammar ? Number.POSITIVE_INFINITY : sampler.neededLogits(drafts?.length ?? 0),
     ),
   );
+  const top = Math.max(1, drawn <= most ? drawn : 1, Math.min(topLogprobs ?? 0, vocabularySize));
+  return { top, whole: drawn > most || topLogprobs !== undefined };
 }

@@ -8,7 +8,7 @@ import { z } from 'zod';
  */
 
 /** Bump when a change in the compiler makes older compiled folders unusable; they are then compiled again. */
-export const manifestFormat = 10;
+export const manifestFormat = 11;
 
 /** How projection weights are stored and multiplied. */
 export const weightFormats = ['float32', 'int8', 'int4'] as const;

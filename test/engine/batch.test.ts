@@ -42,6 +42,18 @@ describe('BatchBuilder', () => {
     expect([...batch.wanted]).toEqual([1n, 2n, 4n]);
   });
 
+  it('wants all logits of the tokens of a row, by their place among those wanted, unless it is told not to', () => {
+    const builder = new BatchBuilder();
+    const batch = builder.build([
+      { cached: 0, tokens: [5, 6], whole: false },
+      { cached: 0, tokens: [7, 8, 9], wanted: 2 },
+      { cached: 0, tokens: [4], whole: false },
+      { cached: 0, tokens: [4], whole: true },
+    ]);
+    expect([...batch.whole]).toEqual([1n, 2n, 4n]);
+    expect([...builder.build([{ cached: 3, tokens: [1], whole: false }]).whole]).toEqual([]);
+  });
+
   it('has an idle row write behind what it holds', () => {
     const batch = new BatchBuilder().build([
       { cached: 5, tokens: [] },

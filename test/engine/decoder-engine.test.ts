@@ -196,17 +196,17 @@ describe('decoding', () => {
     expect(event.topLogprobs?.[0]?.logprob).toBeCloseTo(logits[likeliest[0]!]! - normalizer, 5);
   });
 
-  it('all logits are asked for only in the steps in which a draw needs them, and change no text', async () => {
+  it('all logits are asked for only of those rows whose draw needs them, and change no text', async () => {
     const { engine, runner } = build();
     const asked: unknown[] = [];
-    runner.onRun = ({ top }) => void asked.push(top);
+    runner.onRun = ({ top, whole }) => void asked.push([top, [...whole]]);
     engine.generate(generateRequest('long', { prompt: prompt(5, 1), maxTokens: 12 }));
     engine.generate(generateRequest('short', { prompt: prompt(5, 2), maxTokens: 3, topLogprobs: 2 }));
     const events = await drain(engine);
     expect(tokensOf(events, 'long')).toEqual(fakeGreedy(prompt(5, 1), 12));
     expect(tokensOf(events, 'short')).toEqual(fakeGreedy(prompt(5, 2), 3));
     // Both prompts are read in one step and draw in it, and two more steps end the short one.
-    expect(asked).toEqual([undefined, undefined, undefined, ...new Array(9).fill(1)]);
+    expect(asked).toEqual([[2, [1n]], [2, [1n]], [2, [1n]], ...new Array(9).fill([1, []])]);
   });
 
   it('no log-probabilities are reported unless asked for', async () => {
@@ -356,7 +356,7 @@ describe('drafts', () => {
     const { asked, text } = said(20);
     const { engine, runner } = repeating();
     runner.onOutput = ({ top }) => {
-      if (runner.runs.length === 2) top?.logits.fill(Number.NaN, 3 * top.count, 4 * top.count);
+      if (runner.runs.length === 2) top.logits.fill(Number.NaN, 3 * top.count, 4 * top.count);
     };
     engine.generate(generateRequest('a', { prompt: asked, maxTokens: 50 }));
     const events = await drain(engine);
@@ -684,10 +684,9 @@ describe('failure', () => {
     const { engine, runner } = build();
     for (const id of ['a', 'b', 'c']) engine.generate(generateRequest(id, { maxTokens: 5 }));
     await engine.step();
-    runner.onOutput = ({ logits, top }, { rows, cache }) => {
+    runner.onOutput = ({ top }, { rows, cache }) => {
       if (runner.runs.length !== 2) return;
-      logits.fill(Number.NaN, 0, fakeShape.vocabularySize);
-      top?.logits.fill(Number.NaN, 0, top.count);
+      top.logits.fill(Number.NaN, 0, top.count);
       const { data } = cache[0]!.keys;
       data.fill(Number.NaN, 0, data.length / rows);
     };

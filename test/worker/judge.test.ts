@@ -105,7 +105,7 @@ test.each([
       const length = tokens.length;
       const cache = new KvCache({ shape: manifest, slots: 1, contextLength: length, maxBytes: 2 ** 24 });
       cache.fit({ rows: 1, longest: length, limit: length });
-      const { logits } = await runner.run({ ...batch, cache: cache.view(0, 1) });
+      const { logits } = (await runner.run({ ...batch, cache: cache.view(0, 1) })).whole;
       const [yesLogit, noLogit] = [logits[yes]!, logits[no]!];
       const logSoftmax = yesLogit - Math.log(Math.exp(yesLogit) + Math.exp(noLogit));
       expect(sigmoid(rows[index]!), document).toBeCloseTo(Math.exp(logSoftmax), 5);

@@ -95,8 +95,9 @@ class RecordingRunner implements DecoderRunner {
 
   async run(batch: DecoderBatch): Promise<DecoderOutput> {
     // The engine is content with the largest logits of a greedy request; the reference has all of them.
-    const output = await this.#runner.run({ ...batch, top: undefined });
-    this.logits = output.logits.slice();
+    const whole = BigInt64Array.from(batch.wanted, (_, place) => BigInt(place));
+    const output = await this.#runner.run({ ...batch, whole });
+    this.logits = output.whole.logits.slice();
     return output;
   }
 

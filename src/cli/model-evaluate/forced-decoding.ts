@@ -41,6 +41,6 @@ export class ForcedDecoding {
     this.#runMs += performance.now() - start;
     for (const row of tokens.keys()) this.#cache.advance(row, 1);
     this.#cached++;
-    return output.logits;
+    return output.whole.logits;
   }
 }

@@ -29,12 +29,13 @@ export interface DecoderGraphOptions {
  * Inputs, with B sequences and S new positions:
  * - `input_ids`: int64 [B, S]
  * - `wanted`: int64 [W], which of the B * S positions the logits are wanted of, counted sequence by sequence
- * - `top`: int64 [1], how many of the largest logits are wanted: K
+ * - `top`: int64 [1], how many of the largest logits are wanted of each: K
+ * - `whole`: int64 [F], which of the W positions all logits are wanted of
  * - those of its attention (`attention-graph.ts`)
  *
- * Outputs: `written`, the first; `logits` float32 [W, vocabularySize]; the largest of them, `top.logits` float32 and
- * `top.tokens` int32, both [W, K], the largest first and of equals the lower token; and the cache with what its
- * attention adds.
+ * Outputs: `written`, the first; the largest logits, `top.logits` float32 and `top.tokens` int32, both [W, K], the
+ * largest first and of equals the lower token; `logits` float32 [F, vocabularySize], and `likeliest` float32 [F], the
+ * log-probability of the likeliest token by them; and the cache with what its attention adds.
  *
  * @returns by layer, the values whose sizes `scales` are made of
  * @throws CheckpointError naming a tensor that is missing or misshapen
@@ -229,10 +230,14 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
     normed,
     config.tiedEmbeddings ? { ...layer, stored: table } : layer,
   );
-  graph.output('logits', logits, 'float32', ['W', outputs]);
   const [largest, tokens] = graph.nodes('TopK', [logits, graph.input('top', 'int64', [1])], 2);
   graph.output('top.logits', largest!, 'float32', ['W', 'K']);
   graph.output('top.tokens', graph.node('Cast', [tokens!], { to: int(6) }), 'int32', ['W', 'K']);
+  const whole = graph.node('Gather', [logits, graph.input('whole', 'int64', ['F'])]);
+  graph.output('logits', whole, 'float32', ['F', outputs]);
+  // All that log-probabilities need of all tokens: an exponential of each takes JavaScript thirty times as long.
+  const likeliest = [graph.node('LogSoftmax', [whole]), graph.shape(-1)];
+  graph.output('likeliest', graph.node('ReduceMax', likeliest, { keepdims: int(0) }), 'float32', ['F']);
 }
 
 async function project(build: Build, rows: Rows, layer: LinearLayerParts): Promise<Value> {

@@ -53,7 +53,7 @@ test('the perplexity of float32 is that of a window whose beginnings are read on
   let surprise = 0;
   for (let length = 1; length < tokens.length; length++) {
     const batch = batches.build([{ cached: 0, tokens: tokens.slice(0, length) }]);
-    const { logits } = await runner.run({ ...batch, cache: cache.view(0, 1) });
+    const { logits } = (await runner.run({ ...batch, cache: cache.view(0, 1) })).whole;
     const sum = logits.reduce((total, logit) => total + Math.exp(logit), 0);
     surprise += Math.log(sum) - logits[tokens[length]!]!;
   }

@@ -4,6 +4,7 @@ import type {
   DecoderRunner,
   DecoderShape,
   TopLogits,
+  WholeLogits,
 } from '../../../src/engine/decoder-runner.js';
 
 export const fakeShape: DecoderShape = {
@@ -59,6 +60,18 @@ function topOf(logits: Float32Array, rows: number, count: number): TopLogits {
   return top;
 }
 
+/** All logits of the rows at `places`, as a graph gives them. */
+function wholeOf(logits: Float32Array, places: BigInt64Array, vocabularySize: number): WholeLogits {
+  const rows = Array.from(places, (place) => {
+    return logits.subarray(Number(place) * vocabularySize, (Number(place) + 1) * vocabularySize);
+  });
+  const likeliest = Float32Array.from(rows, (own) => {
+    const largest = Math.max(...own);
+    return -Math.log(own.reduce((sum, logit) => sum + Math.exp(logit - largest), 0));
+  });
+  return { places, logits: Float32Array.from(rows.flatMap((own) => [...own])), likeliest };
+}
+
 /**
  * A decoder whose keys and values say which token stands at which position, and whose logits are a function of the
  * history that a row sees by its lengths and the cache. It throws when that history has gaps, or differs between
@@ -80,16 +93,13 @@ export class FakeDecoderRunner implements DecoderRunner {
     this.#check(batch);
     this.#write(batch);
     const { vocabularySize } = this.shape;
-    const { wanted, top } = batch;
+    const { wanted, top = 1, whole } = batch;
     const logits = new Float32Array(wanted.length * vocabularySize);
     for (const [place, token] of wanted.entries()) {
       const history = this.#history(batch, Number(token)).slice(-this.memory);
       logits.set(fakeLogits(history), place * vocabularySize);
     }
-    const output =
-      top === undefined
-        ? { logits }
-        : { logits: new Float32Array(0), top: topOf(logits, wanted.length, top) };
+    const output = { top: topOf(logits, wanted.length, top), whole: wholeOf(logits, whole, vocabularySize) };
     this.onOutput(output, batch);
     return output;
   }

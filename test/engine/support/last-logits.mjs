@@ -27,7 +27,7 @@ async function run(parts) {
     const batch = batches.build([{ cached, tokens: part }]);
     const output = await runner.run({ ...batch, cache: cache.view(0, 1) });
     cache.advance(0, part.length);
-    logits.push([...output.logits]);
+    logits.push([...output.whole.logits]);
   }
   return logits;
 }

@@ -58,5 +58,5 @@ export async function extend(
   const batch = new BatchBuilder().build([{ cached, tokens }]);
   const output = await new OnnxDecoderRunner(session, shape).run({ ...batch, cache: cache.view(0, 1) });
   cache.advance(0, tokens.length);
-  return { logits: output.logits, cache };
+  return { logits: output.whole.logits, cache };
 }

@@ -53,9 +53,17 @@ test('a graph has the inputs and outputs that the engine speaks', async () => {
     'past.1.value',
     'wanted',
     'top',
+    'whole',
   ]);
   const present = ['present.0.key', 'present.0.value', 'present.1.key', 'present.1.value'];
-  expect(session.outputNames).toEqual(['written', ...present, 'logits', 'top.logits', 'top.tokens']);
+  expect(session.outputNames).toEqual([
+    'written',
+    ...present,
+    'top.logits',
+    'top.tokens',
+    'logits',
+    'likeliest',
+  ]);
 });
 
 test.each(['llama-tied', 'llama3-rope', 'qwen2-bias', 'qwen3-qknorm'])(
@@ -85,13 +93,41 @@ test('the logits are those of the tokens asked for', async () => {
     { cached: 0, tokens: prompt },
   ]);
   const wanted = BigInt64Array.from([prompt.length + 4, prompt.length - 1, 4], BigInt);
-  const { logits } = await runner.run({ ...inputs, wanted, cache: roomFor(model.shape, 2) });
+  const whole = BigInt64Array.of(0n, 1n, 2n);
+  const { logits } = (await runner.run({ ...inputs, wanted, whole, cache: roomFor(model.shape, 2) })).whole;
   expect(logits).toHaveLength(3 * 512);
   for (const place of [0, 2]) {
     const own = logits.subarray(512 * place, 512 * (place + 1));
     expect(largestDifference(short.logits, own)).toBeLessThan(1e-4);
   }
   expect(largestDifference(short.logits, logits.subarray(512, 1024))).toBeGreaterThan(0.1);
+});
+
+test('all logits are those of the tokens they were asked for of, with the likeliest log-probability', async () => {
+  const model = await decoder('decoder/llama-tied');
+  const runner = new OnnxDecoderRunner(model.session, model.shape);
+  const inputs = new BatchBuilder().build([
+    { cached: 0, tokens: prompt, wanted: 3 },
+    { cached: 0, tokens: prompt.slice(0, 4), wanted: 2 },
+  ]);
+  const run = async (...places: bigint[]) => {
+    const whole = BigInt64Array.from(places);
+    return (await runner.run({ ...inputs, whole, cache: roomFor(model.shape, 2) })).whole;
+  };
+  const rowOf = (logits: Float32Array, row: number) => logits.slice(512 * row, 512 * (row + 1));
+  const every = { ...(await run(0n, 1n, 2n, 3n, 4n)) };
+  const all = every.logits.slice();
+  const likeliest = every.likeliest.slice();
+  for (const row of [0, 1, 2, 3, 4]) {
+    const own = rowOf(all, row);
+    const normalizer = Math.log(own.reduce((sum, logit) => sum + Math.exp(logit), 0));
+    expect(likeliest[row]).toBeCloseTo(Math.max(...own) - normalizer, 5);
+  }
+  const some = await run(3n, 1n);
+  expect(rowOf(some.logits, 0)).toEqual(rowOf(all, 3));
+  expect(rowOf(some.logits, 1)).toEqual(rowOf(all, 1));
+  expect([...some.likeliest]).toEqual([likeliest[3], likeliest[1]]);
+  expect(await run()).toMatchObject({ logits: new Float32Array(0), likeliest: new Float32Array(0) });
 });
 
 test('the largest logits are those of all, the largest first', async () => {
@@ -102,14 +138,14 @@ test('the largest logits are those of all, the largest first', async () => {
     { cached: 0, tokens: prompt.slice(0, 4) },
   ]);
   const cache = roomFor(model.shape, 2);
-  const { logits } = await runner.run({ ...inputs, cache });
-  const { top } = await runner.run({ ...inputs, cache, top: 64 });
-  expect(top!.count).toBe(64);
+  const { top, whole } = await runner.run({ ...inputs, cache, top: 64 });
+  const { logits } = whole;
+  expect(top.count).toBe(64);
   for (const row of [0, 1]) {
     const own = logits.subarray(512 * row, 512 * (row + 1));
     const tokens = [...own.keys()].sort((a, b) => own[b]! - own[a]! || a - b).slice(0, 64);
-    expect([...top!.tokens.subarray(64 * row, 64 * (row + 1))]).toEqual(tokens);
-    expect([...top!.logits.subarray(64 * row, 64 * (row + 1))]).toEqual(tokens.map((token) => own[token]));
+    expect([...top.tokens.subarray(64 * row, 64 * (row + 1))]).toEqual(tokens);
+    expect([...top.logits.subarray(64 * row, 64 * (row + 1))]).toEqual(tokens.map((token) => own[token]));
   }
 });
 
