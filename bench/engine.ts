@@ -87,6 +87,7 @@ async function benchDecoder(model: DecoderManifest): Promise<Row[]> {
     }
   }
   measured.push(await decode(runner, model, { batch: 1, context: 160, repeats: true }));
+  measured.push(await decode(runner, model, { batch: 32, context: 160, logprobs: true }));
   return measured;
 }
 
@@ -128,13 +129,15 @@ interface Decoding {
   readonly context: number;
   /** Whether prompt and answer say the same over and over; else nothing comes twice. */
   readonly repeats?: boolean;
+  /** Whether each token is told with its log-probability and those of the likeliest. */
+  readonly logprobs?: boolean;
 }
 
 /** Steps of `batch` sequences around a length of `context`. They are choices of one prompt, to be read but once. */
 async function decode(
   runner: OnnxDecoderRunner,
   model: DecoderManifest,
-  { batch, context, repeats = false }: Decoding,
+  { batch, context, repeats = false, logprobs = false }: Decoding,
 ): Promise<Row> {
   const warmUp = 4;
   /** Steps of all sequences together, after the prompt was read and some steps were made, and what they took. */
@@ -145,7 +148,8 @@ async function decode(
     // Of a sequence that repeats itself a step may bring several tokens.
     const maxTokens = model.decodeWidth * (count + warmUp + 2);
     const sampling = { ...drawing, temperature: repeats ? 0 : 100 };
-    engine.generate(request(model, { prompt, choices: batch, maxTokens, sampling }));
+    const told = logprobs ? { topLogprobs: 5 } : {};
+    engine.generate(request(model, { prompt, choices: batch, maxTokens, sampling, ...told }));
     const decoded = engine.counters().decodeTokens;
     while (engine.counters().decodeTokens < decoded + batch * warmUp) await engine.step();
     const before = engine.spentMs;
@@ -173,7 +177,8 @@ async function decode(
   const operators = await profile(model, 8, async (profiled) => {
     await steps(profiled, 8);
   });
-  const what = `decode B=${batch} context ${context}${repeats ? ', repeating' : ''}`;
+  const how = `${repeats ? ', repeating' : ''}${logprobs ? ', log-probabilities' : ''}`;
+  const what = `decode B=${batch} context ${context}${how}`;
   return describe({ what, spent, operators, steps: made, tokens });
 }
 

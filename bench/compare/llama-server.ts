@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { type ServerKind, startServer } from './server.js';
 
 /**
- * How llama.cpp's server was the quickest on a processor like this one; bench/README.md has the measurements. Its flash
- * attention costs it a third of its tokens where there is AMX, and brings a quarter more where there is none.
+ * How llama.cpp's server was the quickest on a processor like this one, as bench/README.md has it measured: with its
+ * flash attention where there is no AMX, and without it where there is.
  */
 export async function quickestFlags(): Promise<string> {
   const processor = await readFile('/proc/cpuinfo', 'utf8').catch(() => '');
