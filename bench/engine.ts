@@ -148,8 +148,8 @@ async function decode(
     // Of a sequence that repeats itself a step may bring several tokens.
     const maxTokens = model.decodeWidth * (count + warmUp + 2);
     const sampling = { ...drawing, temperature: repeats ? 0 : 100 };
-    const told = logprobs ? { topLogprobs: 5 } : {};
-    engine.generate(request(model, { prompt, choices: batch, maxTokens, sampling, ...told }));
+    const fields = { prompt, choices: batch, maxTokens, sampling, ...(logprobs && { topLogprobs: 5 }) };
+    engine.generate(request(model, fields));
     const decoded = engine.counters().decodeTokens;
     while (engine.counters().decodeTokens < decoded + batch * warmUp) await engine.step();
     const before = engine.spentMs;

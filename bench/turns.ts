@@ -45,11 +45,11 @@ const lengths = Array.from({ length: rows }, (_, row) =>
   Math.round(positions * (values.uneven ? 0.75 + (0.5 * row) / rows : 1)),
 );
 /** The rows of a decoder's step: prompts of so many tokens, or one token each behind as many positions. */
-const batch: BatchRow[] = lengths.map((length, row) =>
-  values.prefill
-    ? { cached: 0, tokens: tokens(length), whole: false }
-    : { cached: length, tokens: [5 + row], whole: false },
-);
+const batch: BatchRow[] = lengths.map((length, row) => ({
+  ...(values.prefill ? { cached: 0, tokens: tokens(length) } : { cached: length, tokens: [5 + row] }),
+  top: 50,
+  whole: false,
+}));
 const longest = Math.max(...lengths) + 1;
 
 const steps = await Promise.all(folders.map(open));
@@ -93,7 +93,7 @@ async function decode(session: OnnxSession, manifest: DecoderManifest): Promise<
       cache: cache.view(row, 1),
     });
   }
-  return () => runner.run({ ...batches.build(batch), top: 50, cache: cache.view(0, rows) });
+  return () => runner.run({ ...batches.build(batch), cache: cache.view(0, rows) });
 }
 
 function encode(session: OnnxSession, manifest: EncoderManifest): () => Promise<unknown> {

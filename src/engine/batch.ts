@@ -9,7 +9,9 @@ export interface BatchRow {
   readonly tokens: ArrayLike<number>;
   /** How many of its last tokens' logits are wanted; 1 when left out. An idle row has those of one token. */
   readonly wanted?: number;
-  /** Whether all their logits are wanted, which they are when left out, or the largest only. */
+  /** How many of their largest logits are wanted at least; 1 when left out. */
+  readonly top?: number;
+  /** Whether all their logits are wanted besides, which they are when left out. */
   readonly whole?: boolean;
 }
 
@@ -58,6 +60,7 @@ export class BatchBuilder {
       lengths: this.#lengths.subarray(0, rows.length),
       longest: this.#longest,
       wanted: this.#wanted.subarray(0, count),
+      top: Math.max(...rows.map(({ top = 1 }) => top)),
       whole: this.#whole.subarray(0, filledWhole),
     };
   }

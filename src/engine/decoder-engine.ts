@@ -218,11 +218,10 @@ export class DecoderEngine implements StepEngine {
   }
 
   async #run({ chunks }: Step, events: EngineEvent[]): Promise<DecoderOutput | undefined> {
-    const needed = chunks.map((chunk) => neededScores(chunk, this.#runner.shape.vocabularySize));
-    const inputs = {
-      ...this.#batches.build(chunks.map((chunk, row) => ({ ...batchRow(chunk), whole: needed[row]!.whole }))),
-      top: Math.max(...needed.map(({ top }) => top)),
-    };
+    const { vocabularySize } = this.#runner.shape;
+    const inputs = this.#batches.build(
+      chunks.map((chunk) => ({ ...batchRow(chunk), ...neededScores(chunk, vocabularySize) })),
+    );
     this.#cache.fit(this.#scheduler, inputs.longest[0]);
     const cache = this.#cache.view(chunks[0]!.sequence.row, chunks.length);
     try {
@@ -247,7 +246,7 @@ export class DecoderEngine implements StepEngine {
   #advance({ kind, chunks }: Step, output: DecoderOutput, events: EngineEvent[]): void {
     for (const { sequence, tokens } of chunks) this.#cache.advance(sequence, tokens);
     for (const [row, { sequence, tokens }] of chunks.entries()) {
-      if (tokens > 0) this.#mustBeFinite(sequence, this.#scores(output, row), events);
+      if (tokens > 0) this.#mustBeFinite(sequence, output, row, events);
     }
     if (kind === 'decode') return;
     for (const { sequence, tokens } of chunks.filter((chunk) => chunk.sequence.row !== -1)) {
@@ -260,8 +259,13 @@ export class DecoderEngine implements StepEngine {
     return scoresOf(output, place, this.#runner.shape.vocabularySize);
   }
 
-  #mustBeFinite({ generation }: Sequence, { top }: Scores, events: EngineEvent[]): void {
-    if (Number.isFinite(top.logits[0])) return;
+  #mustBeFinite(
+    { generation }: Sequence,
+    { top }: DecoderOutput,
+    place: number,
+    events: EngineEvent[],
+  ): void {
+    if (Number.isFinite(top.logits[place * top.count])) return;
     this.#fail(generation, 'the model gave a result that is not a number', events);
   }
 
@@ -299,9 +303,9 @@ export class DecoderEngine implements StepEngine {
       if (sequence.row === -1 || choice?.token !== draft) break;
       this.#totals.acceptedDraftTokens++;
       this.#cache.advance(sequence, 1);
-      const scores = this.#scores(output, 1 + index);
-      this.#mustBeFinite(sequence, scores, events);
-      if (sequence.row !== -1) await this.#draw(generation, choice, { scores, events });
+      this.#mustBeFinite(sequence, output, 1 + index, events);
+      if (sequence.row === -1) break;
+      await this.#draw(generation, choice, { scores: this.#scores(output, 1 + index), events });
     }
   }
 

@@ -32,8 +32,8 @@ export interface DecoderBatch {
   readonly longest: Int32Array;
   /** [W]: which of the B * S new tokens' logits are wanted, counted row by row. */
   readonly wanted: BigInt64Array;
-  /** How many of the largest logits are wanted of each, K: at most all that there are, 1 when left out. */
-  readonly top?: number;
+  /** How many of the largest logits are wanted of each, K: at most all that there are. */
+  readonly top: number;
   /** [F]: which of the W tokens all logits are wanted of. */
   readonly whole: BigInt64Array;
   /** By layer, what the cache has of the B rows. */

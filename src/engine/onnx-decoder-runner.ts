@@ -26,7 +26,7 @@ export class OnnxDecoderRunner implements DecoderRunner {
   }
 
   /** What the graph is to write, and where. */
-  #outputs({ wanted, top: count = 1, whole: places }: DecoderBatch) {
+  #outputs({ wanted, top: count, whole: places }: DecoderBatch) {
     const { vocabularySize } = this.shape;
     const [rows, wholeRows] = [wanted.length, places.length];
     if (this.#top.logits.length < rows * count) {
@@ -83,7 +83,7 @@ function batchTensors({
   lengths,
   longest,
   wanted,
-  top = 1,
+  top,
   whole,
 }: Omit<DecoderBatch, 'cache'>): Record<string, Tensor> {
   return {

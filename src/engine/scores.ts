@@ -1,3 +1,4 @@
+import type { BatchRow } from './batch.js';
 import type { DecoderOutput } from './decoder-runner.js';
 import type { Chunk } from './scheduler.js';
 
@@ -16,14 +17,6 @@ export interface AllScores {
   readonly normalizer: number;
 }
 
-/** What must be known behind the wanted tokens of a chunk to draw from them. */
-export interface NeededScores {
-  /** How many of the largest logits. */
-  readonly top: number;
-  /** Whether all. */
-  readonly whole: boolean;
-}
-
 /** Logits of a token that the graph selects rather than that all are looked at, of which there are tens of thousands. */
 const mostTop = 64;
 
@@ -40,18 +33,21 @@ export function scoresOf({ top, whole }: DecoderOutput, place: number, vocabular
   return { top: largest, all: { logits, normalizer: largest.logits[0]! - whole.likeliest[row]! } };
 }
 
-/** See {@link NeededScores}. */
-export function neededScores({ sequence, tokens, drafts }: Chunk, vocabularySize: number): NeededScores {
+/** Which logits behind the wanted tokens of a chunk must be known to draw from them. */
+export function neededScores(
+  { sequence, tokens, drafts }: Chunk,
+  vocabularySize: number,
+): Required<Pick<BatchRow, 'top' | 'whole'>> {
   const { generation, cached, choice } = sequence;
   const { prompt, topLogprobs } = generation.request;
   if (tokens === 0 || cached + tokens < prompt.length) return { top: 1, whole: false };
   const drawing = choice ? [choice] : generation.choices;
-  const most = Math.min(mostTop, vocabularySize);
   const drawn = Math.max(
     ...drawing.map(({ grammar, sampler }) =>
       grammar ? Number.POSITIVE_INFINITY : sampler.neededLogits(drafts?.length ?? 0),
     ),
   );
-  const top = Math.max(1, drawn <= most ? drawn : 1, Math.min(topLogprobs ?? 0, vocabularySize));
-  return { top, whole: drawn > most || topLogprobs !== undefined };
+  const isOfTop = drawn <= Math.min(mostTop, vocabularySize);
+  const told = Math.min(topLogprobs ?? 0, vocabularySize);
+  return { top: Math.max(1, isOfTop ? drawn : 1, told), whole: !isOfTop || topLogprobs !== undefined };
 }

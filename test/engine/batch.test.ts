@@ -54,6 +54,17 @@ describe('BatchBuilder', () => {
     expect([...builder.build([{ cached: 3, tokens: [1], whole: false }]).whole]).toEqual([]);
   });
 
+  it('wants as many of the largest logits as the row that wants the most', () => {
+    const builder = new BatchBuilder();
+    const rows = [
+      { cached: 0, tokens: [5], top: 3 },
+      { cached: 0, tokens: [6] },
+    ];
+    expect(builder.build([...rows, { cached: 0, tokens: [7], top: 8 }]).top).toBe(8);
+    expect(builder.build(rows).top).toBe(3);
+    expect(builder.build(rows.slice(1)).top).toBe(1);
+  });
+
   it('has an idle row write behind what it holds', () => {
     const batch = new BatchBuilder().build([
       { cached: 5, tokens: [] },

@@ -93,7 +93,7 @@ export class FakeDecoderRunner implements DecoderRunner {
     this.#check(batch);
     this.#write(batch);
     const { vocabularySize } = this.shape;
-    const { wanted, top = 1, whole } = batch;
+    const { wanted, top, whole } = batch;
     const logits = new Float32Array(wanted.length * vocabularySize);
     for (const [place, token] of wanted.entries()) {
       const history = this.#history(batch, Number(token)).slice(-this.memory);
