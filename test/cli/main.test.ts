@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.js';
 import { json, LocalService } from './client/local-service.js';
@@ -26,6 +27,11 @@ function ask({ url }: { url: string }) {
   child.stderr.on('data', (data) => errors.push(String(data)));
   return { child, errors };
 }
+
+it('is a program of its own as it is built, since npx makes it one only once for each folder', async () => {
+  const { stdout } = await promisify(execFile)(programPath, ['--version']);
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
 
 let folder: TempFolder;
 
