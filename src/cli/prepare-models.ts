@@ -12,8 +12,6 @@ export interface PrepareModelsOptions {
   readonly signal: AbortSignal;
 }
 
-const stages = { download: 'downloading', compile: 'compiling' } as const;
-
 /** Makes models ready to run, one after the other, and shows how far that is. What is ready is not mentioned. */
 export async function prepareModels(options: PrepareModelsOptions): Promise<PreparedModel[]> {
   return await forEachModel(options, prepareModel);
@@ -30,7 +28,7 @@ export async function forEachModel<T>(
   try {
     for (const entry of models) {
       const onProgress: PrepareOptions['onProgress'] = ({ stage, share }) =>
-        progress.update(`${entry.id}: ${stages[stage]}`, share);
+        progress.update(`${entry.id}: ${stage}`, share);
       const place = { catalogueFile, cacheDir, hubUrl, hubToken, python };
       results.push(await work({ entry, ...place, measureStates, onProgress, signal }));
       progress.end();

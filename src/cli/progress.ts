@@ -1,4 +1,5 @@
 import cliProgress from 'cli-progress';
+import { LineProgress } from '../platform/line-progress.js';
 import type { Terminal } from './client/terminal.js';
 
 /** Shows how far a long piece of work is: a bar on a terminal, a few lines elsewhere. */
@@ -10,7 +11,7 @@ export interface Progress {
 }
 
 export function createProgress({ stderr }: Terminal): Progress {
-  return stderr.isTTY ? new BarProgress(stderr) : new LineProgress(stderr);
+  return stderr.isTTY ? new BarProgress(stderr) : new LineProgress((line) => stderr.write(`${line}\n`));
 }
 
 class BarProgress implements Progress {
@@ -43,29 +44,5 @@ class BarProgress implements Progress {
   end(): void {
     if (this.#task !== undefined) this.#bar.stop();
     this.#task = undefined;
-  }
-}
-
-/** A line when a task begins and one at each quarter: enough for a log, and not too much for one. */
-class LineProgress implements Progress {
-  readonly #stream: NodeJS.WritableStream;
-  #task: string | undefined;
-  #quarters = 0;
-
-  constructor(stream: NodeJS.WritableStream) {
-    this.#stream = stream;
-  }
-
-  update(task: string, share: number): void {
-    const quarters = Math.floor(share * 4);
-    if (task === this.#task && quarters <= this.#quarters) return;
-    this.#task = task;
-    this.#quarters = quarters;
-    this.#stream.write(`${task}  ${quarters * 25}%\n`);
-  }
-
-  end(): void {
-    this.#task = undefined;
-    this.#quarters = 0;
   }
 }

@@ -28,7 +28,7 @@ export interface PrepareOptions extends CachedModelOptions {
 }
 
 export interface PrepareProgress {
-  readonly stage: 'download' | 'compile';
+  readonly stage: 'downloading' | 'compiling';
   /** 0..1. */
   readonly share: number;
 }
@@ -52,14 +52,14 @@ export async function prepareModel(options: PrepareOptions): Promise<PreparedMod
   const { path, sha256 } = await obtainModel(options);
   const folder = compiledFolder({ cacheDir, checkpointSha256: sha256, weights: entry.weights });
   await buildAside(folder, async (aside) => {
-    onProgress?.({ stage: 'compile', share: 0 });
+    onProgress?.({ stage: 'compiling', share: 0 });
     await makeModel({
       source: path,
       sha256,
       weights: entry.weights,
       measureStates: options.measureStates,
       folder: aside,
-      onProgress: (share) => onProgress?.({ stage: 'compile', share }),
+      onProgress: (share) => onProgress?.({ stage: 'compiling', share }),
       signal,
     });
   });
@@ -75,7 +75,7 @@ export async function obtainModel(options: PrepareOptions): Promise<Obtained> {
     model: entry.id,
     sources: entry.sources,
     baseFolder: dirname(catalogueFile),
-    onProgress: (_source, share) => onProgress?.({ stage: 'download', share }),
+    onProgress: (_source, share) => onProgress?.({ stage: 'downloading', share }),
   });
 }
 

@@ -8,6 +8,7 @@ import type { Backplane } from '../platform/backplane/backplane.js';
 import { openBackplane } from '../platform/backplane/open-backplane.js';
 import { type Config, ConfigError } from '../platform/config.js';
 import { openDatabase } from '../platform/database/database.js';
+import { LineProgress } from '../platform/line-progress.js';
 import type { Logger } from '../platform/logger.js';
 import { engineSettings } from './engine-settings.js';
 import { judgeTokens } from './judge-format.js';
@@ -50,6 +51,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<StartedW
       ? openDatabase(config.databaseUrl, { logger, maxConnections: 1 })
       : undefined;
     if (database !== undefined) opened.push(database);
+    const progress = new LineProgress((line) => logger.info(line));
     const { folder, manifest } = await prepareModel({
       entry,
       catalogueFile: config.modelsFile,
@@ -58,8 +60,10 @@ export async function startWorker(options: StartWorkerOptions): Promise<StartedW
       hubToken: config.hubToken,
       python: config.python,
       measureStates,
+      onProgress: ({ stage, share }) => progress.update(`${stage} ${modelId}`, share),
       signal,
     });
+    logger.info(`loading ${modelId}`);
     const tokenizer = await Tokenizer.load(folder);
     const isJudge = entry.task === 'rerank' && manifest.kind === 'decoder';
     const judge = isJudge ? await judgeTokens(tokenizer) : undefined;

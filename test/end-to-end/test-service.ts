@@ -99,6 +99,13 @@ export class ServiceProcess {
     return this.#output;
   }
 
+  /** What it is and whether it is still there, for whoever waits for it in vain. */
+  get state(): string {
+    const { pid, exitCode, signalCode, spawnargs } = this.child;
+    const how = this.hasEnded ? `ended with ${signalCode ?? exitCode}` : 'is running';
+    return `Process ${pid} (${spawnargs.slice(2).join(' ')}) ${how}.`;
+  }
+
   get hasEnded(): boolean {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
@@ -259,7 +266,7 @@ export class TestService {
 
   #outputs(): string {
     const processes = [...this.apis.map((api) => api.process), ...this.workers.values()];
-    return processes.map(({ output }) => output).join('\n');
+    return processes.map(({ state, output }) => `${state}\n${output}`).join('\n');
   }
 }
 

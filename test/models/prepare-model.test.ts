@@ -168,8 +168,8 @@ describe('prepareModel', () => {
 
     await prepareModel(optionsFor({ onProgress: (progress) => seen.push(progress) }));
 
-    expect(seen[0]).toEqual({ stage: 'compile', share: 0 });
-    expect(seen.at(-1)).toEqual({ stage: 'compile', share: 1 });
+    expect(seen[0]).toEqual({ stage: 'compiling', share: 0 });
+    expect(seen.at(-1)).toEqual({ stage: 'compiling', share: 1 });
   });
 
   it('leaves nothing that looks done when it is interrupted', async () => {

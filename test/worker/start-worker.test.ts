@@ -157,6 +157,21 @@ describeBackplanes('the worker process', (kit) => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
+  test('says how far it is with a model that has to be made', async () => {
+    const variables = { HEADRACE_CACHE_DIR: join(folder.path, `cache-of-${kit.kind}`) };
+    const child = forkWorker(chatModel, kit.settings, variables);
+    const output = text(child.stderr!);
+    await once(child, 'message');
+    child.kill('SIGTERM');
+    const told = (await output).split('\n').flatMap((line) => (line ? [JSON.parse(line).msg as string] : []));
+    const quarters = [0, 25, 50, 75, 100].map((percent) => `compiling ${chatModel}  ${percent}%`);
+    expect(told.slice(0, quarters.length + 2)).toEqual([
+      ...quarters,
+      `loading ${chatModel}`,
+      'the worker takes requests',
+    ]);
+  });
+
   test('leaves when its parent has gone', async () => {
     const child = forkWorker(chatModel, kit.settings);
     await once(child, 'message');
