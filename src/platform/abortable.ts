@@ -13,3 +13,17 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
     signal.removeEventListener('abort', abort);
   }
 }
+
+/**
+ * Settles as `work` does, or rejects after `ms` milliseconds with an error that says that `what` did not answer;
+ * `work` itself goes on.
+ */
+export async function within<T>(work: Promise<T>, { ms, what }: { ms: number; what: string }): Promise<T> {
+  const timeout = AbortSignal.timeout(ms);
+  try {
+    return await abortable(work, timeout);
+  } catch (error) {
+    if (error !== timeout.reason) throw error;
+    throw new Error(`${what} did not answer within ${ms / 1_000} s`, { cause: error });
+  }
+}

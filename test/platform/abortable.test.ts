@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { abortable } from '../../src/platform/abortable.js';
+import { abortable, within } from '../../src/platform/abortable.js';
 
 const reason = new Error('it is over');
 
@@ -51,4 +51,15 @@ it.each(['before', 'meanwhile'])('leaves no rejection behind when it was aborted
   fail(new Error('later'));
   await nextTurn();
   expect(seen).toEqual([]);
+});
+
+it('says what did not answer in time', async () => {
+  const never = within(new Promise(() => {}), { ms: 10, what: 'The queue' });
+  await expect(never).rejects.toThrow('The queue did not answer within 0.01 s');
+});
+
+it('hands on what is in time', async () => {
+  const limit = { ms: 60_000, what: 'The queue' };
+  expect(await within(Promise.resolve(1), limit)).toBe(1);
+  await expect(within(Promise.reject(reason), limit)).rejects.toBe(reason);
 });

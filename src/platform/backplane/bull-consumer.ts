@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
-import { abortable } from '../abortable.js';
+import { within } from '../abortable.js';
 import type { Logger } from '../logger.js';
 import type { ConsumeOptions, JobConsumer, JobHandler } from './backplane.js';
 
@@ -63,7 +63,7 @@ export class BullConsumer implements JobConsumer {
   }): Promise<BullConsumer> {
     const consumer = new BullConsumer(options);
     try {
-      await abortable(consumer.#worker.waitUntilReady(), AbortSignal.timeout(readyTimeoutMs));
+      await within(consumer.#worker.waitUntilReady(), { ms: readyTimeoutMs, what: 'The queue' });
       return consumer;
     } catch (error) {
       await consumer.close({ drainMs: 0 });

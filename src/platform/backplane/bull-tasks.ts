@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Job, JobsOptions, Queue, Worker, WorkerOptions } from 'bullmq';
-import { abortable } from '../abortable.js';
+import { abortable, within } from '../abortable.js';
 import type { Logger } from '../logger.js';
 import type { ConsumeOptions, JobConsumer, TaskHandler, TaskQueue } from './backplane.js';
 import { leaveNothing } from './bull-consumer.js';
@@ -123,7 +123,7 @@ export async function startTaskConsumer({
     },
   };
   try {
-    await abortable(worker.waitUntilReady(), AbortSignal.timeout(readyTimeoutMs));
+    await within(worker.waitUntilReady(), { ms: readyTimeoutMs, what: 'The queue' });
     return consumer;
   } catch (error) {
     await consumer.close({ drainMs: 0 });
