@@ -1,9 +1,10 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { ServiceError } from '../../contract/errors.js';
 import type { Backplane } from '../../platform/backplane/backplane.js';
 import type { LiveCatalogue } from '../../platform/model-registry/live-catalogue.js';
 import type { PresenceBoard } from '../../platform/presence.js';
 import type { ApiDatabase } from '../api-database.js';
+import { sendError } from '../errors.js';
 
 /** Whoever asks gives up soon after. */
 const checkTimeoutMs = 2_000;
@@ -22,25 +23,52 @@ export function addHealthRoutes(
 
   app.get('/livez', async () => ({ status: 'alive' }));
 
-  app.get('/readyz', async (request) => {
+  const log = new ReadinessLog(app.log);
+  app.get('/readyz', async (_request, response) => {
     const signal = AbortSignal.timeout(checkTimeoutMs);
     const check = async (name: string, part: { check(signal: AbortSignal): Promise<void> }) => {
       try {
         await part.check(signal);
         return [];
-      } catch (error) {
-        // The reason names hosts: it is for the log, and not for whoever can reach this port.
-        request.log.warn({ err: error }, `${name} does not answer`);
-        return [`the ${name} does not answer`];
+      } catch (cause) {
+        return [{ reason: `the ${name} does not answer`, cause }];
       }
     };
     const away = await Promise.all([check('database', database), check('backplane', backplane)]);
     const unserved = models
       .served()
       .filter(({ id }) => presence.workersOf(id).length === 0)
-      .map(({ id }) => `no worker serves ${id}`);
-    const reasons = [...away.flat(), ...unserved];
-    if (reasons.length > 0) throw new ServiceError('overloaded', `Not ready: ${reasons.join('; ')}.`);
-    return { status: 'ready' };
+      .map(({ id }) => ({ reason: `no worker serves ${id}` }));
+    const lacks = [...away.flat(), ...unserved];
+    log.tell(lacks);
+    if (lacks.length === 0) return { status: 'ready' };
+    const reasons = lacks.map(({ reason }) => reason).join('; ');
+    sendError(response, new ServiceError('overloaded', `Not ready: ${reasons}.`));
+    return response;
   });
+}
+
+interface Lack {
+  /** For whoever asks. */
+  readonly reason: string;
+  /** For the log alone: it names hosts, and whoever can reach this port can ask. */
+  readonly cause?: unknown;
+}
+
+/** Says once what is lacking and once that all is there: probes ask every few seconds. */
+class ReadinessLog {
+  readonly #logger: FastifyBaseLogger;
+  #told = '';
+
+  constructor(logger: FastifyBaseLogger) {
+    this.#logger = logger;
+  }
+
+  tell(lacks: readonly Lack[]): void {
+    const reasons = lacks.map(({ reason }) => reason).join('; ');
+    if (reasons === this.#told) return;
+    this.#told = reasons;
+    if (reasons === '') this.#logger.info('ready');
+    else this.#logger.warn({ err: lacks.find(({ cause }) => cause)?.cause }, `not ready: ${reasons}`);
+  }
 }

@@ -51,4 +51,32 @@ describe('/readyz', () => {
       'Not ready: the database does not answer; the backplane does not answer.',
     );
   });
+
+  it('logs once what is lacking and once that it is there, however often it is asked', async () => {
+    let isServed = false;
+    const presence: AppOptions['presence'] = {
+      workersOf: (model) => (isServed ? everyone.workersOf(model) : []),
+    };
+    service = await startTestService({ presence });
+    const cause = new Error('connect ECONNREFUSED 10.0.0.7:5432');
+    service.database.check = () => Promise.reject(cause);
+    const ask = async () => {
+      for (let count = 0; count < 3; count++) await service.app.inject({ url: '/readyz' });
+    };
+    await ask();
+    service.database.check = async () => {};
+    await ask();
+    isServed = true;
+    await ask();
+    const told = service.log.filter(({ msg }) => /ready/.test(String(msg)));
+    expect(told).toMatchObject([
+      {
+        level: 40,
+        msg: expect.stringContaining('the database does not answer'),
+        err: { message: cause.message },
+      },
+      { level: 40, msg: expect.stringMatching(/^not ready: no worker serves /) },
+      { level: 30, msg: 'ready' },
+    ]);
+  });
 });
