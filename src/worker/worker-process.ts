@@ -19,6 +19,7 @@ export async function runWorkerProcess(options: {
   logger: Logger;
 }): Promise<void> {
   const { modelId, logger } = options;
+  logger.info(`starting a worker of ${modelId}`);
   const shutdown = new Shutdown({ logger, deadlineMs: exitDeadlineMs });
   const worker = await startWorker({ ...options, signal: shutdown.signal }).catch((error: unknown) => {
     if (!shutdown.signal.aborted) throw error;

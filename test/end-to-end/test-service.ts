@@ -141,6 +141,9 @@ export interface TestServiceOptions {
   readonly apis?: number;
 }
 
+/** A service starts in a hook, which may take longer than a test: a busy disk keeps whoever flushes a file waiting. */
+const startWithinMs = 100_000;
+
 /** A whole service in child processes: API processes and a worker for each model, with an account and a key. */
 export class TestService {
   readonly key: string;
@@ -183,7 +186,7 @@ export class TestService {
     try {
       for (const model of options.workers ?? served) service.startWorker(model);
       for (let count = 0; count < (options.apis ?? 1); count++) await service.#addApi();
-      if (options.workers === undefined) await service.ready();
+      if (options.workers === undefined) await service.ready(startWithinMs);
       return service;
     } catch (error) {
       await service.close();
@@ -224,11 +227,12 @@ export class TestService {
   }
 
   /** Resolves when every API process says that the service is ready. */
-  async ready(): Promise<void> {
+  async ready(withinMs?: number): Promise<void> {
     for (const api of this.apis) {
       await until(
         async () => (await fetch(`${api.url}/readyz`)).status === 200,
         () => this.#outputs(),
+        withinMs,
       );
     }
   }

@@ -165,7 +165,8 @@ describeBackplanes('the worker process', (kit) => {
     child.kill('SIGTERM');
     const told = (await output).split('\n').flatMap((line) => (line ? [JSON.parse(line).msg as string] : []));
     const quarters = [0, 25, 50, 75, 100].map((percent) => `compiling ${chatModel}  ${percent}%`);
-    expect(told.slice(0, quarters.length + 2)).toEqual([
+    expect(told.slice(0, quarters.length + 3)).toEqual([
+      `starting a worker of ${chatModel}`,
       ...quarters,
       `loading ${chatModel}`,
       'the worker takes requests',
