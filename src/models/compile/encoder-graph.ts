@@ -53,6 +53,7 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
       count: graph.node('Shape', [ids], { end: int(1) }),
     },
     keyMask: graph.node('Cast', [attentionMask], { to: int(onnxInt32) }),
+    ...(config.contextLength > maskedTokens && { isLong: addIsLong(graph, ids, attentionMask) }),
   };
   const judges = config.scoring === 'cross-encoder';
   let stream = await addEmbeddings(build, ids);
@@ -78,8 +79,17 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
 /** How many of the numbers before a projection are mixed (`LinearLayer.spread`). */
 const spread = 64;
 
+/**
+ * Up to this many tokens a sequence's scores are all computed at once, with a mask of what is padding. Without a mask ONNX
+ * Runtime goes block by block (FlashAttention, Dao et al.), whose memory does not grow with the square of the tokens: up
+ * to here that is as quick, and further on quicker. A batch has room for one longer sequence only, which is therefore
+ * always computed in the same way.
+ */
+const maskedTokens = 512;
+
 /** `TensorProto.DataType` as `Cast` wants it. */
 const onnxInt32 = 6;
+const onnxBool = 9;
 
 interface Build extends EncoderGraphOptions {
   readonly graph: Graph;
@@ -88,6 +98,8 @@ interface Build extends EncoderGraphOptions {
   readonly first: Tokens;
   /** int32 [B, S] */
   readonly keyMask: Value;
+  /** bool [1]: the sequences are long, and none is padded; left out where they are never long. */
+  readonly isLong?: Value;
 }
 
 /** Tokens that have a row each. */
@@ -141,6 +153,16 @@ async function addEmbeddings(build: Build, ids: Value): Promise<Stream> {
   const norm = 'embeddings.LayerNorm';
   const normed = await addNorm(build, norm, [word, other]);
   return { value: graph.node('Reshape', [normed, graph.shape(-1, width)]), tokens: build.every, norm };
+}
+
+/** @returns bool [1] */
+function addIsLong(graph: Graph, ids: Value, attentionMask: Value): Value {
+  const width = graph.node('Shape', [ids], { start: int(1) });
+  const isWide = graph.node('Greater', [width, graph.shape(maskedTokens)]);
+  const isFull = graph.node('Cast', [graph.node('ReduceMin', [attentionMask], { keepdims: int(0) })], {
+    to: int(onnxBool),
+  });
+  return graph.node('And', [isWide, isFull]);
 }
 
 function firstTokens({ graph, first }: Build, { value, tokens, norm }: Stream): Stream {
@@ -206,10 +228,19 @@ async function addAttention(build: Build, layer: number, before: Stream, wanted:
     });
     states.push(graph.node('Reshape', [projected, rows.tokens.shape]));
   }
-  const context = graph.node('com.microsoft.MultiHeadAttention', [...states, absent, build.keyMask], {
-    num_heads: int(config.heads),
-    mask_filter_value: float(-1e30),
-  });
+  const attend = (...mask: readonly Value[]) =>
+    graph.node('com.microsoft.MultiHeadAttention', [...states, ...mask], {
+      num_heads: int(config.heads),
+      mask_filter_value: float(-1e30),
+    });
+  const masked = () => attend(absent, build.keyMask);
+  const context = build.isLong
+    ? graph.choose(
+        build.isLong,
+        () => [attend()],
+        () => [masked()],
+      )[0]!
+    : masked();
   return graph.node('Reshape', [context, graph.shape(-1, config.hiddenSize)]);
 }
 

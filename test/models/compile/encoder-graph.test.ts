@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { Tensor } from '../../../src/engine/onnx-session.js';
+import type { Checkpoint, EncoderConfig } from '../../../src/models/compile/checkpoint.js';
 import type { EncoderManifest } from '../../../src/models/manifest.js';
 import { compiled, openFixture, overridden } from './compiled-fixture.js';
 
@@ -41,6 +42,47 @@ test.each(fixtures)('%s gives a sequence the same row alone and padded', async (
   const [padded] = await encode(model, sequences);
   const [alone] = await encode(model, sequences.slice(0, 1));
   for (const [index, value] of alone!.entries()) expect(padded![index]).toBeCloseTo(value, 5);
+});
+
+/** A fixture that takes sequences of `contextLength` tokens: its positions once more, and each time a little larger. */
+async function lengthened(name: string, contextLength: number): Promise<Checkpoint> {
+  const checkpoint = await openFixture(`encoder/${name}`);
+  const config = checkpoint.config as EncoderConfig;
+  const positions = contextLength + config.firstPosition;
+  const changed = overridden(checkpoint, { contextLength, positions });
+  const read: Checkpoint['read'] = async (tensor, shape) => {
+    if (!tensor.includes('position_embeddings')) return checkpoint.read(tensor, shape);
+    const table = await checkpoint.read(tensor, [config.positions, config.hiddenSize]);
+    return Float32Array.from(
+      { length: positions * config.hiddenSize },
+      (_, at) => table[at % table.length]! * (1 + Math.floor(at / table.length) / 64),
+    );
+  };
+  return { ...changed, read };
+}
+
+const tokensOf = (count: number) => Array.from({ length: count }, (_, at) => 5 + ((at * at) % 300));
+
+describe.each(fixtures)('a long sequence before %s', (name) => {
+  // Alone it is computed block by block, padded with a mask and all at once.
+  it.each([513, 700, 1_024])('of %i tokens has the same row alone and padded', async (length) => {
+    const model = await compiled(await lengthened(name, 1_100), 'float32');
+    const [padded] = await encode(model, [tokensOf(length), tokensOf(1_100)]);
+    const [alone] = await encode(model, [tokensOf(length)]);
+    for (const [index, value] of alone!.entries()) expect(padded![index]).toBeCloseTo(value, 5);
+  });
+});
+
+test('the memory for a long sequence does not grow with the square of its length', async () => {
+  const length = 8_192;
+  const { heads } = (await openFixture('encoder/xlm-roberta-cross-encoder')).config as EncoderConfig;
+  const model = await compiled(await lengthened('xlm-roberta-cross-encoder', length), 'float32');
+  const before = process.memoryUsage.rss();
+  const [row] = await encode(model, [tokensOf(length)]);
+  expect(row![0]).not.toBeNaN();
+  // What a session has once used it keeps.
+  const allScores = heads * length * length * Float32Array.BYTES_PER_ELEMENT;
+  expect(process.memoryUsage.rss() - before).toBeLessThan(allScores / 4);
 });
 
 test('embeddings have length 1', async () => {
