@@ -7,7 +7,8 @@ import type { Config } from '../platform/config.js';
 
 /**
  * Tokens of prefill, or of an encoder's batch, in one step: a longer step would keep the other requests' next token
- * waiting, and a cancelled request in its slot.
+ * waiting, and a cancelled request in its slot. Encoders compute sequences that are longer than a batch in another way
+ * than those that share one (`encoder-graph.ts`).
  */
 export const maxBatchTokens = { decoder: 448, encoder: 512 } as const;
 

@@ -82,8 +82,8 @@ const spread = 64;
 /**
  * Up to this many tokens a sequence's scores are all computed at once, with a mask of what is padding. Without a mask ONNX
  * Runtime goes block by block (FlashAttention, Dao et al.), whose memory does not grow with the square of the tokens: up
- * to here that is as quick, and further on quicker. A batch has room for one longer sequence only, which is therefore
- * always computed in the same way.
+ * to here that is as quick, and further on quicker. A worker's batches have no more tokens than this, so that a longer
+ * sequence runs alone and is always computed in the same way.
  */
 const maskedTokens = 512;
 
