@@ -1,7 +1,7 @@
 import protobuf from 'protobufjs/minimal.js';
 
 /** Element types of ONNX tensors, numbered as `TensorProto.DataType` numbers them. */
-const dataTypes = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7 } as const;
+export const dataTypes = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 } as const;
 export type DataType = keyof typeof dataTypes;
 
 /** What stands in `AttributeProto`: integers and floats must be told apart, which a JavaScript number cannot do. */

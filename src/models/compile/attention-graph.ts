@@ -120,7 +120,7 @@ export class AttentionGraph {
     const cacheShape = [contextLength, headSize / 2];
     const packedWidth = graph.shape((heads + 2 * kvHeads) * headSize);
     const width = graph.node('Shape', [ids], { start: int(1), end: int(2) });
-    const before = (positions: Value) => graph.node('Sub', [toInt64(graph, positions), width]);
+    const before = (positions: Value) => graph.node('Sub', [graph.cast(positions, 'int64'), width]);
     const cached = before(longest);
     const places = graph.node('Add', [before(lengths), graph.integer(1)]);
     const hasPast = graph.node('Min', [cached, graph.shape(1)]);
@@ -308,8 +308,4 @@ export class AttentionGraph {
 
 function cacheType(scales: StateScales | undefined): KvFormat {
   return scales ? 'int8' : 'float32';
-}
-
-function toInt64(graph: Graph, value: Value): Value {
-  return graph.node('Cast', [value], { to: int(7) });
 }

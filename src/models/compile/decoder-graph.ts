@@ -232,7 +232,7 @@ async function addHead(build: Build, stream: Stream): Promise<void> {
   );
   const [largest, tokens] = graph.nodes('TopK', [logits, graph.input('top', 'int64', [1])], 2);
   graph.output('top.logits', largest!, 'float32', ['W', 'K']);
-  graph.output('top.tokens', graph.node('Cast', [tokens!], { to: int(6) }), 'int32', ['W', 'K']);
+  graph.output('top.tokens', graph.cast(tokens!, 'int32'), 'int32', ['W', 'K']);
   const whole = graph.node('Gather', [logits, graph.input('whole', 'int64', ['F'])]);
   graph.output('logits', whole, 'float32', ['F', outputs]);
   // All that log-probabilities need of all tokens: an exponential of each takes JavaScript thirty times as long.

@@ -52,7 +52,7 @@ export async function buildEncoderGraph(graph: Graph, options: EncoderGraphOptio
       shape: graph.shape(-1, 1, config.hiddenSize),
       count: graph.node('Shape', [ids], { end: int(1) }),
     },
-    keyMask: graph.node('Cast', [attentionMask], { to: int(onnxInt32) }),
+    keyMask: graph.cast(attentionMask, 'int32'),
     ...(config.contextLength > maskedTokens && { isLong: addIsLong(graph, ids, attentionMask) }),
   };
   const judges = config.scoring === 'cross-encoder';
@@ -85,11 +85,7 @@ const spread = 64;
  * to here that is as quick, and further on quicker. A worker's batches have no more tokens than this, so that a longer
  * sequence runs alone and is always computed in the same way.
  */
-const maskedTokens = 512;
-
-/** `TensorProto.DataType` as `Cast` wants it. */
-const onnxInt32 = 6;
-const onnxBool = 9;
+export const maskedTokens = 512;
 
 interface Build extends EncoderGraphOptions {
   readonly graph: Graph;
@@ -159,9 +155,7 @@ async function addEmbeddings(build: Build, ids: Value): Promise<Stream> {
 function addIsLong(graph: Graph, ids: Value, attentionMask: Value): Value {
   const width = graph.node('Shape', [ids], { start: int(1) });
   const isWide = graph.node('Greater', [width, graph.shape(maskedTokens)]);
-  const isFull = graph.node('Cast', [graph.node('ReduceMin', [attentionMask], { keepdims: int(0) })], {
-    to: int(onnxBool),
-  });
+  const isFull = graph.cast(graph.node('ReduceMin', [attentionMask], { keepdims: int(0) }), 'bool');
   return graph.node('And', [isWide, isFull]);
 }
 
@@ -229,19 +223,13 @@ async function addAttention(build: Build, layer: number, before: Stream, wanted:
     states.push(graph.node('Reshape', [projected, rows.tokens.shape]));
   }
   const attend = (...mask: readonly Value[]) =>
-    graph.node('com.microsoft.MultiHeadAttention', [...states, ...mask], {
+    graph.nodes('com.microsoft.MultiHeadAttention', [...states, ...mask], 1, {
       num_heads: int(config.heads),
       mask_filter_value: float(-1e30),
     });
   const masked = () => attend(absent, build.keyMask);
-  const context = build.isLong
-    ? graph.choose(
-        build.isLong,
-        () => [attend()],
-        () => [masked()],
-      )[0]!
-    : masked();
-  return graph.node('Reshape', [context, graph.shape(-1, config.hiddenSize)]);
+  const [context] = build.isLong ? graph.choose(build.isLong, () => attend(), masked) : masked();
+  return graph.node('Reshape', [context!, graph.shape(-1, config.hiddenSize)]);
 }
 
 /** The stream with the bias of its last norm. */

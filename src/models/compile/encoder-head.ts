@@ -9,9 +9,6 @@ interface Source {
   readonly config: EncoderConfig;
 }
 
-/** `TensorProto.DataType` as `Cast` wants it. */
-const onnxFloat32 = 1;
-
 /**
  * The relevance logit of each sequence, from its first token: BERT's pooler and classifier, or the two layers of
  * XLM-RoBERTa's classification head, which compute the same. They are small and stay in float32.
@@ -45,10 +42,7 @@ export async function addClassifier(graph: Graph, rows: Rows, { tensors, config 
  * @returns [B, hiddenSize]
  */
 export function addMeanPooling(graph: Graph, states: Value, mask: Value): Value {
-  const weights = graph.node('Unsqueeze', [
-    graph.node('Cast', [mask], { to: int(onnxFloat32) }),
-    graph.shape(1),
-  ]);
+  const weights = graph.node('Unsqueeze', [graph.cast(mask, 'float32'), graph.shape(1)]);
   // The length of the mean does not matter: only its direction is kept.
   const sum = graph.node('Squeeze', [graph.node('MatMul', [weights, states]), graph.shape(1)]);
   return graph.node('LpNormalization', [sum], { axis: int(-1), p: int(2) });

@@ -1,6 +1,7 @@
 import {
   type Attribute,
   type DataType,
+  dataTypes,
   encodeModel,
   type OnnxInitializer,
   type OnnxNode,
@@ -96,6 +97,11 @@ export class Graph {
       attributes,
     });
     return values;
+  }
+
+  /** The same numbers in another type; of `bool`, whether they are not 0. */
+  cast(value: Value, type: DataType): Value {
+    return this.node('Cast', [value], { to: int(dataTypes[type]) });
   }
 
   /**

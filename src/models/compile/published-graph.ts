@@ -2,6 +2,7 @@ import { access, constants, copyFile, readFile, writeFile } from 'node:fs/promis
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { compiledFiles, type EncoderManifest, manifestFormat } from '../manifest.js';
+import { dataTypes } from '../onnx-writer.js';
 import { hashCheckpoint, publishedGraphs } from '../sources/checkpoint-files.js';
 import type { EncoderConfig } from './checkpoint.js';
 import { CheckpointError } from './checkpoint.js';
@@ -102,10 +103,6 @@ export async function adoptPublishedGraph(options: AdoptOptions): Promise<Encode
   return manifest;
 }
 
-/** `TensorProto.DataType`. */
-const float32 = 1;
-const int64 = 7;
-
 const knownInputs = ['input_ids', 'attention_mask', 'token_type_ids', 'position_ids'];
 const knownOutputs = {
   'cross-encoder': ['logits'],
@@ -127,14 +124,15 @@ function checkSignature(
     if (!knownInputs.includes(name)) {
       throw new CheckpointError(`${graph}: takes ${name}; an encoder takes ${knownInputs.join(', ')}`);
     }
-    if (type !== int64) throw new CheckpointError(`${graph}: ${name} is not of type int64`);
+    if (type !== dataTypes.int64) throw new CheckpointError(`${graph}: ${name} is not of type int64`);
   }
   if (!output) {
     throw new CheckpointError(
       `${graph}: gives ${names(outputs) || 'nothing'}; a ${scoring} gives ${known.join(' or ')}`,
     );
   }
-  if (output.type !== float32) throw new CheckpointError(`${graph}: ${output.name} is not of type float32`);
+  if (output.type !== dataTypes.float32)
+    throw new CheckpointError(`${graph}: ${output.name} is not of type float32`);
   if (scoring === 'cross-encoder' && (output.dims.at(-1) ?? 1) !== 1) {
     throw new CheckpointError(`${graph}: logits has ${output.dims.at(-1)} columns; a relevance score is one`);
   }

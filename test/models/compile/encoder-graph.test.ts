@@ -1,7 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Tensor } from '../../../src/engine/onnx-session.js';
 import type { Checkpoint, EncoderConfig } from '../../../src/models/compile/checkpoint.js';
+import { maskedTokens } from '../../../src/models/compile/encoder-graph.js';
 import type { EncoderManifest } from '../../../src/models/manifest.js';
+import { maxBatchTokens } from '../../../src/worker/engine-settings.js';
 import { compiled, openFixture, overridden } from './compiled-fixture.js';
 
 const sequences = [
@@ -63,7 +65,11 @@ async function lengthened(name: string, contextLength: number): Promise<Checkpoi
 
 const tokensOf = (count: number) => Array.from({ length: count }, (_, at) => 5 + ((at * at) % 300));
 
-describe.each(fixtures)('a long sequence before %s', (name) => {
+test('sequences that share a batch of a worker are all computed in one way, whatever shares it', () => {
+  expect(maxBatchTokens.encoder).toBeLessThanOrEqual(maskedTokens);
+});
+
+describe.each(fixtures)('a long sequence of %s', (name) => {
   // Alone it is computed block by block, padded with a mask and all at once.
   it.each([513, 700, 1_024])('of %i tokens has the same row alone and padded', async (length) => {
     const model = await compiled(await lengthened(name, 1_100), 'float32');
