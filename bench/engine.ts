@@ -199,15 +199,15 @@ function profile(
 }
 
 async function benchEncoder(model: EncoderManifest): Promise<Row[]> {
+  const { contextLength } = model;
   const engine = new EncoderEngine(new OnnxEncoderRunner(session, model), {
-    contextLength: model.contextLength,
+    contextLength,
     maxBatchTokens: maxBatchTokens.encoder,
   });
   const measured: Row[] = [];
-  const { contextLength } = model;
   const lengths = [32, 100, 256].filter((length) => length <= contextLength);
-  // Attention of long sequences takes another way.
-  if (contextLength > 512) lengths.push(contextLength);
+  // Attention of sequences that run alone takes another way.
+  if (contextLength > maxBatchTokens.encoder) lengths.push(contextLength);
   for (const length of lengths) {
     const count = Math.max(1, Math.min(64, Math.floor(16_384 / length)));
     const sequences = Array.from({ length: count }, () => ({

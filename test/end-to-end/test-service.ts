@@ -226,7 +226,7 @@ export class TestService {
     api.process = new ServiceProcess(['api'], api.environment);
   }
 
-  /** Resolves when every API process says that the service is ready. */
+  /** Resolves when every API process says that the service is ready, each within that time. */
   async ready(withinMs?: number): Promise<void> {
     for (const api of this.apis) {
       await until(

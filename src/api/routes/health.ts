@@ -39,10 +39,10 @@ export function addHealthRoutes(
       .served()
       .filter(({ id }) => presence.workersOf(id).length === 0)
       .map(({ id }) => ({ reason: `no worker serves ${id}` }));
-    const lacks = [...away.flat(), ...unserved];
-    log.tell(lacks);
-    if (lacks.length === 0) return { status: 'ready' };
+    const lacks: Lack[] = [...away.flat(), ...unserved];
     const reasons = lacks.map(({ reason }) => reason).join('; ');
+    log.tell(reasons, lacks.find(({ cause }) => cause)?.cause);
+    if (reasons === '') return { status: 'ready' };
     sendError(response, new ServiceError('overloaded', `Not ready: ${reasons}.`));
     return response;
   });
@@ -64,11 +64,11 @@ class ReadinessLog {
     this.#logger = logger;
   }
 
-  tell(lacks: readonly Lack[]): void {
-    const reasons = lacks.map(({ reason }) => reason).join('; ');
+  /** @param reasons empty when nothing is lacking */
+  tell(reasons: string, cause: unknown): void {
     if (reasons === this.#told) return;
     this.#told = reasons;
     if (reasons === '') this.#logger.info('ready');
-    else this.#logger.warn({ err: lacks.find(({ cause }) => cause)?.cause }, `not ready: ${reasons}`);
+    else this.#logger.warn({ err: cause }, `not ready: ${reasons}`);
   }
 }
